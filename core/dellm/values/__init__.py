@@ -1,0 +1,35 @@
+"""Values in any spelling: what a user names, found in a text with its exact place.
+
+`needle` reads what is to be looked for, `find` says where it stands, `redact` and `redact_clause`
+take it out, `recognise` lists the values of a text, `described` reads "Sam's phone number".
+"""
+
+from __future__ import annotations
+
+from dellm.values.aliases import aliases
+from dellm.values.clauses import redact, redact_clause
+from dellm.values.described import Described, described, value_matches_description
+from dellm.values.kinds import Found, recognise
+from dellm.values.needle import Needle, needle
+from dellm.values.sentences import sentences
+from dellm.values.spans import Span, contains, find, quick
+from dellm.values.spellings import byte_spellings
+
+__all__ = [
+    "Described",
+    "Found",
+    "Needle",
+    "Span",
+    "aliases",
+    "byte_spellings",
+    "contains",
+    "described",
+    "find",
+    "needle",
+    "quick",
+    "recognise",
+    "redact",
+    "redact_clause",
+    "sentences",
+    "value_matches_description",
+]
