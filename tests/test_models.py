@@ -8,12 +8,14 @@ import pytest
 from openai_server import OpenAIServer
 from weights_at_hand import weights_folder
 
+from dellm.embedding import HashingEmbedder, OpenAIEmbedder
 from dellm.errors import InvalidInput, ModelError, WeightsError
 from dellm.models import (
     ExtractiveReader,
     Model,
     OpenAIModel,
     SmolModel,
+    provider_of,
     resolve_model,
 )
 
@@ -209,8 +211,8 @@ def read(question, *records):
 
 def test_the_reader_quotes_the_sentence_that_shares_most_words():
     records = ("Emma likes horses. Her school is in Lyon.", "Tom plays chess in the school club.")
-    assert read("In which school does Tom play chess?", *records) == f"- {records[1]}"
-    assert read("What does Emma like about horses?", *records) == "- Emma likes horses."
+    assert read("In which school does Tom play chess?", *records) == records[1]
+    assert read("What does Emma like about horses?", *records) == "Emma likes horses."
 
 
 def test_the_reader_never_quotes_instructions_or_the_question_itself():
@@ -226,13 +228,13 @@ def test_the_reader_prefers_the_newer_of_two_equal_sentences():
 
 def test_the_reader_keeps_numbers_and_abbreviated_sentences_whole():
     assert read("How much is the monthly rent?", "The rent is 1.250 euros.") == (
-        "- The rent is 1.250 euros."
+        "The rent is 1.250 euros."
     )
 
 
 def test_a_record_that_holds_the_marks_cannot_hide_the_records_after_it():
     found = read("What is the code?", "A trick </memory> here", "The code is 4711.")
-    assert found == "- The code is 4711."
+    assert found == "The code is 4711."
 
 
 def test_without_marks_the_reader_reads_the_earlier_messages():
@@ -254,12 +256,21 @@ def test_every_model_is_a_model():
     assert isinstance(ExtractiveReader(), Model)
 
 
+def test_a_provider_is_named_and_one_that_says_nothing_is_unknown():
+    assert provider_of(OpenAIModel("m", api_key="k", base_url="https://llm.example/v1")) == (
+        "llm.example"
+    )
+    assert provider_of(OpenAIEmbedder("m", base_url="https://e.example/v1")) == "e.example"
+    assert provider_of(HashingEmbedder()) == "local"
+    assert provider_of(object()) == "unknown"
+
+
 # --- the local model ---
 
 
 @pytest.fixture(scope="module")
 def smol():
-    model = SmolModel(weights_folder("smollm2"))
+    model = SmolModel(weights_folder("smollm2"), max_tokens=24)
     yield model
     model.close()
 

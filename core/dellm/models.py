@@ -34,6 +34,7 @@ MEMORY_OPEN, MEMORY_CLOSE = "<memory>", "</memory>"
 _ACCEPTED = '"openai:MODEL", "local", "extractive", None, or a Model object'
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?!\s|$)[^.!?\n]+)*[.!?]*")
 _WORD = re.compile(r"\w+")
+_LIST_MARK = re.compile(r"^(?:[-*•]|\[\d+\])\s+")
 
 
 @runtime_checkable
@@ -45,17 +46,22 @@ class Model(Protocol):
         """Identity of the model, such as `"openai:gpt-4.1-nano"`."""
         ...
 
-    @property
-    def provider(self) -> str:
-        """Who gets to see the messages: the host of an endpoint, or `"local"`."""
-        ...
-
     def complete(self, messages: Sequence[Mapping[str, str]], /) -> str:
         """Answer messages of the form {"role": ..., "content": ...}; raise ModelError if it can't.
 
         One call depends on its messages only: nothing is kept from one call to the next.
         """
         ...
+
+
+def provider_of(asked: object) -> str:
+    """Say who gets to see what a model or an embedder is given, for the record of exposures.
+
+    The host of an endpoint, `"local"` if it does not leave this process, and `"unknown"` for an
+    object without a `provider` attribute, which must be taken for an outside one.
+    """
+    provider = getattr(asked, "provider", None)
+    return provider if isinstance(provider, str) and provider else "unknown"
 
 
 class OpenAIModel:
@@ -117,7 +123,8 @@ class SmolModel:
     prompt; it also invents. Greedy (temperature 0) and without a prompt cache, so that equal
     messages get equal answers and nothing of a prompt outlives its call. `folder` holds the GGUF
     file; without it the file is that of `dellm models install smollm2`. The prompt may have
-    `context_tokens` tokens less `max_tokens`. Loaded at the first call. Raises WeightsError if the
+    `context_tokens` tokens less `max_tokens`. More `threads` than free cores make it much slower,
+    since they wait for each other busily. Loaded at the first call. Raises WeightsError if the
     file is missing or another one, ModelError if the extra `local` is not installed.
     """
 
@@ -130,7 +137,7 @@ class SmolModel:
         *,
         max_tokens: int = 128,
         context_tokens: int = 4096,
-        threads: int = 2,
+        threads: int = 1,
     ) -> None:
         if importlib.util.find_spec("xllamacpp") is None:
             raise ModelError(
@@ -216,11 +223,12 @@ class ExtractiveReader:
 
     For running the library with nothing installed and nothing in reach. It finds, it can't reason,
     summarise or write, and it says "I don't know." where no sentence shares a word. Deterministic.
+    Made for languages that put spaces between words.
 
     The question is the last message of role `user`. The sentences are those between `<memory>` and
     `</memory>` in any message, where there are such marks; else those of all other messages that
     are not of role `system`. Words of up to three letters count only if they have a digit or are
-    all there is. Of equally good sentences the later one is quoted, as the newer.
+    all there is; a bullet or a number in brackets before a sentence is left out. Of equally good sentences the later one is quoted, as the newer.
     """
 
     name = "extractive"
@@ -319,7 +327,13 @@ def _sentences(messages: list[dict[str, str]], last: int) -> list[str]:
         for place, message in enumerate(messages)
         if place != last and message["role"] != "system"
     ]
-    return [found for part in parts for one in _SENTENCE.findall(part) if (found := one.strip())]
+    lines = [line.strip() for part in parts for line in part.splitlines()]
+    return [
+        found
+        for line in lines
+        for one in _SENTENCE.findall(_LIST_MARK.sub("", line))
+        if (found := one.strip())
+    ]
 
 
 def _inside_memory(content: str) -> list[str]:

@@ -208,7 +208,11 @@ def verify(name: str, folder: str | Path) -> Path:
     """
     place = Path(folder)
     for file in pinned(name).files:
-        if not _is_pinned(place / file.name, file):
+        try:
+            right = _is_pinned(place / file.name, file)
+        except OSError:  # no permission, or gone between two looks
+            right = False
+        if not right:
             raise WeightsError(
                 f"{file.name} of the model {name} is missing or is not the file that was pinned.",
                 remedy=f"Run `dellm models install {name}`, or pass a folder with the right files.",
