@@ -46,7 +46,7 @@ _IP: Final = regex.compile(
 )
 _TOKEN: Final = regex.compile(r"\w+(?:(?:[.\-]|(?<=[0-9])[#:/=+~@])\w+)*")
 _QUANTITY: Final = regex.compile(r"[0-9]+(?:[.,][0-9]+)?[a-z]{1,3}|[0-9]+(?:st|nd|rd|th)")
-_GROUP: Final = r"[ \u00b7./\-()]{1,3}"
+_GROUP: Final = r"[ \u00b7./\-()]{1,4}"
 _PHONE: Final = regex.compile(
     rf"(?<![\w+])(?:\+|00\s?)?[(]?[0-9]{{1,13}}(?:{_GROUP}[0-9]{{1,8}}){{0,6}}(?![0-9])"
     r"(?:\s{0,2}(?:;?ext\.?=?|extension|x)\s?[0-9]{1,6}(?![0-9]))?"
@@ -81,7 +81,8 @@ def recognise(
     folded = Folded(text)
     found = []
     for value in values(folded, 0, len(folded.plain), region):
-        if kinds is None or value.kind in kinds:
+        wanted = kinds is None or value.kind in kinds
+        if wanted and not folded.cuts(value.start, value.end):
             start, end = folded.original(value.start, value.end)
             found.append(Found(value.kind, value.key, start, end))
     return found
@@ -141,21 +142,12 @@ def _urls(folded: Folded, low: int, high: int, _region: str) -> Iterator[Found]:
     if folded.plain.find(".", low, high) < 0 and folded.plain.find("://", low, high) < 0:
         return
     for found in _URL.finditer(folded.plain, low, high):
-        end = found.start() + len(_without_tail(found[0]))
+        end = found.start() + len(needle.without_tail(found[0]))
         if "/" not in found[0]:
             end = sentence_end(folded, found.start(), end)
         form = folded.plain[found.start() : end]
         if "://" in form or form.startswith("www.") or _is_site(form):
             yield Found("url", needle.url_key(form), found.start(), end)
-
-
-def _without_tail(form: str) -> str:
-    form = form.rstrip(".,;:!?'*_")
-    while form.endswith((")", "]")) and form.count(")") + form.count("]") > form.count(
-        "("
-    ) + form.count("["):
-        form = form[:-1].rstrip(".,;:!?'*_")
-    return form
 
 
 def _is_site(form: str) -> bool:
@@ -233,8 +225,11 @@ def _dialled(form: str, at: int, region: str) -> Iterator[Found]:
 
 
 def _opening(form: str, start: int) -> int:
+    """Take along the "+" and the "(" before the first group, unless the "(" is never closed."""
     while start and form[start - 1] in "(+":
         start -= 1
+    while form[start] == "(" and form.count("(", start) > form.count(")", start):
+        start += 1
     return start
 
 

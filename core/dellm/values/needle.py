@@ -95,9 +95,16 @@ def read_email(form: str) -> str | None:
 
 def read_url(form: str) -> str | None:
     """Return host and path of an address, without scheme, www., final slash or percent-encoding."""
-    if not _URL.fullmatch(form):
-        return None
-    return url_key(form)
+    form = without_tail(form)
+    return url_key(form) if _URL.fullmatch(form) else None
+
+
+def without_tail(form: str) -> str:
+    """Return an address without the punctuation of the sentence around it."""
+    form = form.rstrip(".,;:!?'*_")
+    while form[-1:] in {")", "]"} and sum(map(form.count, ")]")) > sum(map(form.count, "([")):
+        form = form[:-1].rstrip(".,;:!?'*_")
+    return form
 
 
 def url_key(form: str) -> str:

@@ -21,11 +21,13 @@ from dellm.values.normal import Folded, plain, strict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_PHONE_GAP: Final = r"[ \t().\-/\u00b7]{0,3}"
+_PHONE_GAP: Final = r"[ \t().\-/\u00b7]{0,4}"
 _NARROW_GAP: Final = r"[ .\-]{0,2}"
 _CODE_GAP: Final = r"[ \-._/:#+=~@]{0,2}"
 _FOREIGN: Final = regex.compile(r"(?:\+|(?<![0-9])00)[0-9]{1,3}[ \t().\-/]{1,3}$")
 _EXTENSION: Final = r"(?:\s{0,2}(?:;?ext\.?=?|extension|durchwahl|x|#)\s?[0-9]{1,6})?(?![0-9])"
+_LATIN: Final = regex.compile(r"\p{Latin}")
+_NOT_LATIN: Final = regex.compile(r"(?=\p{L})\P{Latin}")
 _EMAIL_AT: Final = r"(?:@|%40|\s{0,2}[\[({<]\s?at\s?[\])}>]\s{0,2}|\s{1,2}at\s{1,2})"
 _EMAIL_DOT: Final = r"(?:\.|\s{0,2}[\[({<]\s?dot\s?[\])}>]\s{0,2}|\s{1,2}dot\s{1,2})"
 
@@ -129,7 +131,9 @@ def _code(needle: Needle) -> str:
             turn = before.isdecimal() != piece.isdecimal()
             parts.append(r"[\-._ ]?" if turn else free)
         parts.append(regex.escape(piece))
-    return rf"(?<![^\W_]){''.join(parts)}(?![^\W_])"
+    # A short hash is the beginning of the long one.
+    rest = "(?:[0-9a-f]{24,})?" if regex.fullmatch("[0-9a-f]{7,}", key) else ""
+    return rf"(?<![^\W_]){''.join(parts)}{rest}(?![^\W_])"
 
 
 def _is_bic(value: str) -> bool:
@@ -174,6 +178,8 @@ def _phone(needle: Needle) -> Finder:
                 if international:
                     continue
                 start, exact = foreign.start(), False
+            while form[start] == "(" and form.count("(", start, end) > form.count(")", start, end):
+                start += 1
             tail = extension.match(form, end)
             wider = tail.end() if tail else end
             yield Candidate(start, wider, exact, wider > end)
@@ -293,9 +299,25 @@ def _text(needle: Needle) -> Finder:
         for found in compiled.finditer(folded.plain):
             start, end = folded.original(found.start(), found.end())
             same = WORD.findall(strict(folded.text[start:end])) == wanted
-            yield Candidate(found.start(), found.end(), same)
+            if same or not _other_word(needle.original, folded.text, start, end):
+                yield Candidate(found.start(), found.end(), same)
 
     return Finder(lambda text: probe in text, candidates)
+
+
+def _other_word(wanted: str, text: str, start: int, end: int) -> bool:
+    """Whether text[start:end] is a real word of another script that only looks like `wanted`.
+
+    Letters of both scripts in one word are a disguise. A word wholly in the other script is one too,
+    unless the text around it has letters of that script which look like nothing in the first.
+    """
+    shown = text[start:end]
+    around = text[max(0, start - 200) : start] + text[end : end + 200]
+    if _LATIN.search(shown):
+        mixed = _NOT_LATIN.search(shown) or _LATIN.search(wanted)
+        return not mixed and _LATIN.search(around) is not None
+    own = _NOT_LATIN.findall(around) if _LATIN.search(wanted) else []
+    return any(not plain(letter).isascii() for letter in own)
 
 
 def _phrase(form: str) -> str:

@@ -1,0 +1,202 @@
+"""The seam to a database: transactions that run one SQL text on both dialects.
+
+SQL is written once, with ``:name`` parameters; a parameter that is a list may stand only as
+``in :name``. What cannot be shared (placeholders, settings, keyword and vector search, physical
+clean-up) is the rest of `Tx` and `Database`. Internal: the two backends here are the only ones.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, LiteralString, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InvalidInput, SchemaError
+
+Row = tuple[Any, ...]
+Vector = NDArray[np.float32]
+Clock = Callable[[], int]
+
+
+def now() -> int:
+    """Return the time in UTC microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The workspace a transaction works in.
+
+    `ws` is its number (0 = not created yet, so that every read finds nothing) and `secret` the
+    key of its digests.
+    """
+
+    name: str
+    ws: int
+    secret: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which records a search may return; applied before ranking.
+
+    `at` is the present in microseconds: what expired by then is out. `thread` None is any thread.
+    """
+
+    at: int
+    thread: str | None = None
+    without: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class FileHit:
+    """A place outside the tables' live rows that still holds a value, and how often."""
+
+    where: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """What physical clean-up reached: steps done, and why it stopped short if it did."""
+
+    steps: tuple[str, ...]
+    complete: bool
+    obstacle: str = ""
+    out_of_reach: tuple[str, ...] = field(default=())
+
+
+class Tx(Protocol):
+    """One open transaction, bound to one workspace."""
+
+    def all(self, sql: LiteralString, **values: object) -> list[Row]:
+        """Return every row of the statement."""
+
+    def one(self, sql: LiteralString, **values: object) -> Row | None:
+        """Return the first row of the statement, or None."""
+
+    def run(self, sql: LiteralString, **values: object) -> int:
+        """Run the statement; return how many rows it changed."""
+
+    def many(self, sql: LiteralString, rows: Sequence[Mapping[str, object]]) -> None:
+        """Run the statement once for each mapping."""
+
+    def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
+        """Yield the rows of the statement without holding all of them in memory."""
+
+    def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+        """Put (record id, distinct terms) into the keyword index."""
+
+    def drop_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+        """Take (record id, the same distinct terms) out of the keyword index."""
+
+    def with_term(self, ws: int, term: str) -> list[int]:
+        """Return the ids of the workspace's records that hold the term, usable or not."""
+
+    def nearest(self, ws: int, query: Vector, limit: int, keep: Filter) -> list[tuple[int, float]]:
+        """Return up to `limit` (id, cosine) pairs of usable records, best first.
+
+        `query` is float32 of shape (dimensions,) and unit length. Ties go to the smaller id.
+        """
+
+    def tables(self) -> list[tuple[str, list[str], bool]]:
+        """Return (table, columns, has a ws column) for every table there is, ours or not."""
+
+    def table_rows(self, table: str, columns: Sequence[str], ws: int | None) -> Iterator[Row]:
+        """Yield the named columns of a table, of one workspace where `ws` is given."""
+
+
+class Database(Protocol):
+    """An open database; safe to share between threads."""
+
+    dialect: str
+    location: str
+
+    def transaction(
+        self, scope: Scope, *, write: bool = False, durable: bool = False, owner: bool = False
+    ) -> AbstractContextManager[Tx]:
+        """Open a transaction: read snapshot, or serialised write that commits or leaves nothing.
+
+        `durable` asks for the commit to be on disk before it returns; `owner` sees every table
+        there is (for the scan), still only rows of the scope's workspace where row level security
+        is on.
+        Raises DatabaseClosed, StorageError.
+        """
+
+    def cleans_at_once(self, limit: int) -> bool:
+        """Whether clean() is cheap enough to be part of every forget, for at most `limit` bytes."""
+
+    def clean(self, progress: Callable[[str], None] | None = None) -> Cleaned:
+        """Remove what deleted rows left on disk (DESIGN decision 15). Safe to repeat."""
+
+    def file_chunks(self, overlap: int) -> Iterator[tuple[str, bytes]]:
+        """Yield (file, bytes) over every file of the database.
+
+        A chunk repeats the last `overlap` bytes of the one before it in the same file.
+        Raises UnsupportedHere where the files cannot be read.
+        """
+
+    def living_bytes(self) -> Iterator[bytes]:
+        """Yield the content of every record of every workspace, as its bytes lie in the files.
+
+        For clean-up only: tells residue of erased rows from rows that say the same and live on.
+        """
+
+    def out_of_reach(self) -> tuple[str, ...]:
+        """Return what physical clean-up cannot reach here, one sentence each."""
+
+    def close(self) -> None:
+        """Release every connection. Safe to repeat."""
+
+
+def content_bytes(text: str, metadata: str | None, payload: bytes | None) -> Iterator[bytes]:
+    """Yield a row's content as it lies in the files."""
+    yield text.encode()
+    if metadata:
+        yield metadata.encode()
+    if payload:
+        yield bytes(payload)
+
+
+def open_database(url: str) -> Database:
+    """Open and, where needed, migrate the database at `url`.
+
+    `url` is a path, ":memory:", "sqlite:///path" or "postgresql://...".
+    Raises StorageError, SchemaError, InvalidInput.
+    """
+    if not isinstance(url, str) or not url.strip():
+        raise InvalidInput("The database's path or URL is empty.")
+    if url.startswith(("postgresql://", "postgres://")):
+        from .postgres import PostgresDatabase
+
+        return PostgresDatabase(url)
+    from .sqlite import SqliteDatabase
+
+    return SqliteDatabase(url.removeprefix("sqlite:///"))
+
+
+def migrations(dialect: str) -> list[tuple[int, str, str]]:
+    """Return (number, name, SQL) of every migration of the dialect, in order."""
+    folder = resources.files(__package__) / "sql" / dialect
+    return sorted(
+        (int(match[1]), match[2], entry.read_text("utf-8"))
+        for entry in folder.iterdir()
+        if (match := re.fullmatch(r"(\d{3})_(\w+)\.sql", entry.name))
+    )
+
+
+def pending(dialect: str, applied: Sequence[int]) -> list[tuple[int, str, str]]:
+    """Return the migrations still to be run; SchemaError when a newer version wrote the schema."""
+    known = migrations(dialect)
+    if applied and max(applied) > known[-1][0]:
+        raise SchemaError(
+            f"The schema is at version {max(applied)}; this library knows up to {known[-1][0]}."
+        )
+    return [one for one in known if one[0] not in applied]

@@ -1,0 +1,95 @@
+"""What every workspace of one open memory shares: the database, the embedder and the options."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from .database import Clock, Database, Scope, Tx, now
+from .embedding import Embedder
+from .encoding import encode
+from .errors import InvalidInput
+from .sequences import Tips
+
+SCRUB_BELOW = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user may set when opening a memory.
+
+    `scrub_below`: databases up to this many bytes are physically cleaned as part of a forget.
+    `region`: the country whose phone numbers are written without a country code (ISO 3166).
+    `repeat_for`: microseconds for which a repeated forget finds its receipt by what was asked.
+    """
+
+    scrub_below: int = SCRUB_BELOW
+    region: str = "US"
+    repeat_for: int = 24 * 3600 * 1_000_000
+    clock: Clock = field(default=now, repr=False)
+
+
+class Engine:
+    """An open database with its embedder; hands out transactions bound to a workspace."""
+
+    def __init__(self, database: Database, embedder: Embedder | None, options: Options) -> None:
+        self.database = database
+        self.embedder = embedder
+        self.options = options
+        self.tips = Tips()
+        self._scopes: dict[str, Scope] = {}
+        self._guard = threading.Lock()
+
+    def scope(self, name: str, *, create: bool = False) -> Scope:
+        """Return the workspace's scope; number 0 when it has never been written to.
+
+        Raises InvalidInput for a name that is blank.
+        """
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput("The workspace's name is empty.")
+        with self._guard:
+            known = self._scopes.get(name)
+        if known is None:
+            known = self._find(name)
+            if known is None and create:
+                known = self._create(name)
+            if known is None:
+                return Scope(encode(name), 0)
+            with self._guard:
+                self._scopes[name] = known
+        return known
+
+    def _find(self, name: str) -> Scope | None:
+        stored = encode(name)
+        with self.database.transaction(Scope(stored, 0)) as tx:
+            row = tx.one("select ws, secret from workspace where name = :name", name=stored)
+        return None if row is None else Scope(stored, row[0], bytes(row[1]))
+
+    def _create(self, name: str) -> Scope | None:
+        stored = encode(name)
+        with self.database.transaction(Scope(stored, 0), write=True) as tx:
+            tx.run(
+                "insert into workspace(name, secret, created_at) "
+                "values (:name, :secret, :at) on conflict (name) do nothing",
+                name=stored,
+                secret=secrets.token_bytes(32),
+                at=self.options.clock(),
+            )
+        return self._find(name)
+
+    @contextmanager
+    def reading(self, name: str, *, owner: bool = False) -> Iterator[tuple[Tx, Scope]]:
+        """Open a read snapshot of the workspace."""
+        scope = self.scope(name)
+        with self.database.transaction(scope, owner=owner) as tx:
+            yield tx, scope
+
+    @contextmanager
+    def writing(self, name: str, *, durable: bool = False) -> Iterator[tuple[Tx, Scope]]:
+        """Open a write transaction of the workspace, creating its row at the first one."""
+        scope = self.scope(name, create=True)
+        with self.database.transaction(scope, write=True, durable=durable) as tx:
+            yield tx, scope

@@ -1,0 +1,331 @@
+"""Executing a plan. `erase` is the one choke point: every row that goes, goes through it.
+
+Everything happens in the caller's write transaction, after the workspace's row is locked: rows,
+index terms, vectors, edges, sequences, counters, tombstones, the ledger entry. Either all of it
+is committed or nothing is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from . import ledger, planning, provenance, receipts, residue, sequences, storing
+from .database import Scope, Tx
+from .encoding import decode
+from .errors import NothingMatched, PlanChanged
+from .plan import Plan, digest_of
+from .receipts import Receipt
+from .records import Draft, Edge, Status
+from .redacting import redacted_drafts
+from .selectors import Look, Selector
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an execution needs besides the plan: time, phone region, lifetimes, limits to name."""
+
+    look: Look
+    repeat_for: int
+    out_of_reach: tuple[str, ...]
+    unit: str = "span"
+
+
+def execute(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
+    """Do what the plan says, or return the receipt of the time it was done before.
+
+    Raises PlanChanged when the memory no longer gives the plan's answer, NothingMatched for an
+    empty plan that was never executed.
+    """
+    locked = tx.one(
+        "update workspace set version = version + 1, generation = generation + 1 "
+        "where ws = :ws returning version",
+        ws=scope.ws,
+    )
+    if (before := repeated(tx, scope, plan)) is not None:
+        return before
+    if digest_of(plan.workspace, plan.mode, plan.reach, plan.matches, plan.ids) != plan.digest:
+        raise PlanChanged("The plan was altered after it was made.")
+    if locked is None or plan.workspace != scope.name:
+        raise PlanChanged("The plan is of another workspace.")
+    if locked[0] != plan.version + 1:
+        plan = _again(tx, scope, plan, terms.look)
+    if not plan.ids:
+        raise NothingMatched("No record matches.")
+    return _done(tx, scope, plan, terms)
+
+
+def _again(tx: Tx, scope: Scope, plan: Plan, look: Look) -> Plan:
+    """Return the plan as it comes out now; PlanChanged when it says anything else."""
+    now = planning.make(
+        tx, scope, plan.selector, look, mode=plan.mode, reach=plan.reach, suspects=False
+    )
+    if now.digest != plan.digest:
+        raise PlanChanged(
+            f"The plan took {len(plan)} record(s); now it would take {len(now)}, or other ones."
+        )
+    return now
+
+
+def _done(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
+    number = ledger.head(tx, scope.ws)[0] + 1
+    redacted: dict[int, int] = {}
+    if plan.mode == "suppress":
+        rows = suppress(tx, scope, plan, terms.look.at)
+    else:
+        drafts = redacted_drafts(tx, scope, plan, terms.unit) if plan.mode == "redact" else {}
+        rows = erase(tx, scope, plan, number, terms.look.at)
+        redacted = _store_versions(tx, scope, drafts, terms.look.at)
+    body = {
+        "ids": list(plan.ids),
+        "matched": len(plan.matches),
+        "reach": str(plan.reach),
+        "relaxed": plan.reach.relaxed,
+        "redacted": {str(old): new for old, new in redacted.items()},
+        "spared": len(plan.spared),
+        "held": [one.id for one in plan.held],
+        "exposures": plan.exposures,
+        "rows": rows,
+        "out_of_reach": list(terms.out_of_reach),
+        "digest": plan.digest,
+    }
+    entry = ledger.append(tx, scope.ws, plan.mode, body, terms.look.at)
+    _remember_repeat(tx, scope, plan, entry.seq, terms)
+    return receipts.from_entry(entry, scope.name, set())
+
+
+def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, int]:
+    """Remove the plan's records and all that holds or points to them; return rows by table."""
+    ids = list(plan.ids)
+    ws = scope.ws
+    stored = tx.all(
+        "select id, text, tokens, fid, thread, version from record where ws = :ws and id in :ids",
+        ws=ws,
+        ids=ids,
+    )
+    texts = [(row[0], decode(row[1])) for row in stored]
+    rewritten = _rewrite_spared(tx, scope, plan)
+    dead = _reached_sequences(ids, plan.edges)
+    storing.drop_terms(tx, ws, texts)
+    residue.note(tx, scope, receipt, texts)
+    _bury(tx, scope, receipt, ids, stored, at)
+    rows = {
+        "embedding": tx.run("delete from embedding where ws = :ws and id in :ids", ws=ws, ids=ids),
+        "record": tx.run("delete from record where ws = :ws and id in :ids", ws=ws, ids=ids),
+        "edge": _cut(tx, ws, [*ids, *dead]),
+        "sequence": _kill(tx, ws, dead, at),
+    }
+    tx.run(
+        "update workspace set documents = documents - :records, tokens = tokens - :tokens "
+        "where ws = :ws",
+        ws=ws,
+        records=len(stored),
+        tokens=sum(row[2] for row in stored),
+    )
+    _attach_again(tx, scope, rewritten)
+    return rows
+
+
+def suppress(tx: Tx, scope: Scope, plan: Plan, at: int) -> dict[str, int]:
+    """Take the plan's records out of every read, undoably; no sequence they reach is extended."""
+    changed = tx.run(
+        "update record set status = :suppressed where ws = :ws and id in :ids and status = 0",
+        ws=scope.ws,
+        ids=list(plan.ids),
+        suppressed=int(Status.SUPPRESSED),
+    )
+    dead = _reached_sequences(plan.ids, plan.edges)
+    return {"record": changed, "sequence": _kill(tx, scope.ws, dead, at)}
+
+
+def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
+    """Undo a suppression: return the ids that may be used again."""
+    tx.run(
+        "update workspace set version = version + 1 where ws = :ws",
+        ws=scope.ws,
+    )
+    rows = tx.all(
+        "update record set status = 0 where ws = :ws and id in :ids and status = :suppressed "
+        "returning id",
+        ws=scope.ws,
+        ids=list(receipt.ids),
+        suppressed=int(Status.SUPPRESSED),
+    )
+    back = sorted(row[0] for row in rows)
+    ledger.append(tx, scope.ws, "restore", {"receipt": receipt.number, "ids": back}, at)
+    return back
+
+
+def _reached_sequences(going: Iterable[int], edges: Iterable[Edge]) -> list[int]:
+    """Return the sequences that hold a record that goes, themselves or through their base."""
+    above: dict[int, list[int]] = {}
+    for edge in edges:
+        if edge.child < 0:
+            above.setdefault(edge.parent, []).append(edge.child)
+    found: set[int] = set()
+    open_nodes = list(going)
+    while open_nodes:
+        for sequence in above.get(open_nodes.pop(), ()):
+            if sequence not in found:
+                found.add(sequence)
+                open_nodes.append(sequence)
+    return sorted(found)
+
+
+def _kill(tx: Tx, ws: int, dead: Sequence[int], at: int) -> int:
+    if not dead:
+        return 0
+    return tx.run(
+        "update sequence set dead_at = :at where ws = :ws and id in :dead and dead_at is null",
+        ws=ws,
+        dead=list(dead),
+        at=at,
+    )
+
+
+def _cut(tx: Tx, ws: int, nodes: Sequence[int]) -> int:
+    listed = list(nodes)
+    into = tx.run("delete from edge where ws = :ws and child in :nodes", ws=ws, nodes=listed)
+    out = tx.run("delete from edge where ws = :ws and parent in :nodes", ws=ws, nodes=listed)
+    return into + out
+
+
+def _bury(
+    tx: Tx,
+    scope: Scope,
+    receipt: int,
+    ids: Sequence[int],
+    stored: Sequence[tuple[object, ...]],
+    at: int,
+) -> None:
+    """Leave a tombstone for each record: its id and when; for a framework's object a keyed digest."""
+    tx.run(
+        "insert into tombstone(ws, id, receipt, erased_at) "
+        "select ws, id, cast(:receipt as bigint), cast(:at as bigint) from record "
+        "where ws = :ws and id in :ids",
+        ws=scope.ws,
+        receipt=receipt,
+        at=at,
+        ids=list(ids),
+    )
+    tx.many(
+        "update tombstone set fid_digest = :digest where ws = :ws and id = :id",
+        [
+            {
+                "ws": scope.ws,
+                "id": id_,
+                "digest": storing.fid_digest(
+                    scope, decode(str(thread)), decode(str(fid)), int(str(version))
+                ),
+            }
+            for id_, _, _, fid, thread, version in stored
+            if fid is not None
+        ],
+    )
+
+
+def _rewrite_spared(tx: Tx, scope: Scope, plan: Plan) -> dict[int, list[int]]:
+    """Return the surviving context of each spared or held record that loses its sequence."""
+    left = [one.id for one in (*plan.spared, *plan.held)]
+    if not left:
+        return {}
+    going = set(plan.ids)
+    return {
+        id_: [one for one in provenance.context_of(tx, scope.ws, id_) if one not in going]
+        for id_ in left
+    }
+
+
+def _attach_again(tx: Tx, scope: Scope, rewritten: Mapping[int, Sequence[int]]) -> None:
+    for id_, context in rewritten.items():
+        tx.run("delete from edge where ws = :ws and child = :id and pos >= 0", ws=scope.ws, id=id_)
+        sequences.attach_surviving(tx, scope.ws, id_, context)
+
+
+def _store_versions(
+    tx: Tx, scope: Scope, drafts: Mapping[int, tuple[Draft, Sequence[int]]], at: int
+) -> dict[int, int]:
+    """Store the redacted versions, each with the context of the old one."""
+    made: dict[int, int] = {}
+    for old, (draft, context) in drafts.items():
+        records, _ = storing.store(tx, scope, [draft], at)
+        made[old] = records[0].id
+        sequences.attach_surviving(tx, scope.ws, records[0].id, context)
+    return made
+
+
+def repeated(tx: Tx, scope: Scope, plan: Plan) -> Receipt | None:
+    """Return the receipt of an earlier execution of the same plan or request, if nothing is left of it.
+
+    Found by the plan's digest, by the tombstones of the ids it names, or by a keyed digest of what
+    was asked that expires.
+    """
+    number = _by_digest(tx, scope, _plan_key(scope, plan)) if plan.ids else None
+    if number is None and not plan.ids:
+        number = _by_tombstones(tx, scope, plan.selector.ids or ())
+        number = number or _by_digest(tx, scope, _request_key(scope, plan))
+    if number is None:
+        return None
+    receipt = receipts.read(tx, scope.ws, scope.name, number)
+    return None if _came_back(tx, scope, receipt) else receipt
+
+
+def _came_back(tx: Tx, scope: Scope, receipt: Receipt) -> bool:
+    """Whether a suppression was undone since: then the same plan is to be executed again."""
+    row = tx.one(
+        "select count(*) from record where ws = :ws and id in :ids and status = 0",
+        ws=scope.ws,
+        ids=list(receipt.ids),
+    )
+    return receipt.mode == "suppress" and row is not None and row[0] > 0
+
+
+def _by_digest(tx: Tx, scope: Scope, key: bytes) -> int | None:
+    row = tx.one(
+        "select receipt from repeat where ws = :ws and digest = :key", ws=scope.ws, key=key
+    )
+    return None if row is None else int(row[0])
+
+
+def _by_tombstones(tx: Tx, scope: Scope, ids: Collection[int]) -> int | None:
+    if not ids:
+        return None
+    row = tx.one(
+        "select max(receipt) from tombstone where ws = :ws and id in :ids",
+        ws=scope.ws,
+        ids=sorted(ids),
+    )
+    return None if row is None or row[0] is None else int(row[0])
+
+
+def _remember_repeat(tx: Tx, scope: Scope, plan: Plan, receipt: int, terms: Terms) -> None:
+    at = terms.look.at
+    tx.run("delete from repeat where ws = :ws and expires_at <= :at", ws=scope.ws, at=at)
+    tx.many(
+        "insert into repeat(ws, digest, receipt, expires_at) "
+        "values (:ws, :digest, :receipt, :until) "
+        "on conflict (ws, digest) do update set receipt = excluded.receipt, "
+        "expires_at = excluded.expires_at",
+        [
+            {"ws": scope.ws, "digest": key, "receipt": receipt, "until": at + terms.repeat_for}
+            for key in {_plan_key(scope, plan), _request_key(scope, plan)}
+        ],
+    )
+
+
+def _plan_key(scope: Scope, plan: Plan) -> bytes:
+    return hmac.digest(scope.secret, b"plan" + plan.digest.encode(), hashlib.sha256)[:16]
+
+
+def _request_key(scope: Scope, plan: Plan) -> bytes:
+    bare: Selector = replace(plan.selector, vector=None, matched=None)
+    named = [
+        getattr(bare, name)
+        for name in ("what", "ids", "quote", "value", "keyword", "meaning", "description", "thread")
+    ]
+    where = bare.where if isinstance(bare.where, Mapping) else None
+    said = json.dumps([plan.mode, str(plan.reach), named, repr(where), bare.everything])
+    return hmac.digest(scope.secret, b"request" + said.encode(), hashlib.sha256)[:16]

@@ -1,0 +1,153 @@
+"""Making vectors: in batches, outside any write, when first needed or by memory.index().
+
+All records up to `indexed_to` have their vector and none above it has, so the work can stop at
+any point and go on later, in any process. A workspace's vectors belong to one embedder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .database import Scope, Tx, Vector
+from .embedding import Embedder
+from .encoding import decode
+from .engine import Engine
+from .errors import EmbedderError
+
+BATCH = 256  # records embedded between two commits
+Progress = Callable[[int, int], None]
+
+
+def needed(engine: Engine) -> Embedder:
+    """Return the memory's embedder; EmbedderError when it was opened without one."""
+    if engine.embedder is None:
+        raise EmbedderError("This memory has no embedder, so it cannot search by meaning.")
+    return engine.embedder
+
+
+def query_vector(engine: Engine, text: str) -> Vector:
+    """Return the unit vector of a query, float32 of shape (dimensions,)."""
+    vectors: Vector = needed(engine).embed([text])
+    _check(vectors, 1)
+    return np.ascontiguousarray(vectors[0], dtype=np.float32)
+
+
+def index(engine: Engine, name: str, progress: Progress | None = None) -> int:
+    """Give every record its vector; return how many were made.
+
+    Changes the workspace to the memory's embedder first, if its vectors are another's: they are
+    all dropped in one transaction, then made anew.
+    """
+    embedder = needed(engine)
+    with engine.writing(name) as (tx, scope):
+        _adopt(tx, scope.ws, embedder.name)
+    done = 0
+    while count := _batch(engine, name, embedder):
+        done += count
+        if progress:
+            progress(done, done + _left(engine, name))
+    return done
+
+
+def ready(engine: Engine, name: str) -> None:
+    """Make the vectors still missing; EmbedderError when the workspace's are another embedder's."""
+    embedder = needed(engine)
+    with engine.reading(name) as (tx, scope):
+        row = tx.one(
+            "select embedder, indexed_to < last_record from workspace where ws = :ws", ws=scope.ws
+        )
+    if row is None:
+        return
+    if row[0] not in {None, embedder.name}:
+        raise EmbedderError(
+            f"The workspace's vectors were made by {row[0]}, not by {embedder.name}.",
+            remedy="Call index() to make them anew, or open the memory with the other embedder.",
+        )
+    if row[1]:
+        index(engine, name)
+
+
+def _adopt(tx: Tx, ws: int, embedder: str) -> None:
+    row = tx.one("select embedder from workspace where ws = :ws", ws=ws)
+    if row is None or row[0] == embedder:
+        return
+    tx.run("delete from embedding where ws = :ws", ws=ws)
+    tx.run(
+        "update workspace set embedder = :embedder, dimensions = null, indexed_to = 0, "
+        "generation = generation + 1 where ws = :ws",
+        ws=ws,
+        embedder=embedder,
+    )
+
+
+def _left(engine: Engine, name: str) -> int:
+    with engine.reading(name) as (tx, scope):
+        row = tx.one(
+            "select count(*) from record where ws = :ws and id > "
+            "(select indexed_to from workspace where ws = :ws)",
+            ws=scope.ws,
+        )
+    return int(row[0]) if row else 0
+
+
+def _batch(engine: Engine, name: str, embedder: Embedder) -> int:
+    with engine.reading(name) as (tx, scope):
+        rows = tx.all(
+            "select id, text from record where ws = :ws and id > "
+            "(select indexed_to from workspace where ws = :ws) order by id limit :limit",
+            ws=scope.ws,
+            limit=BATCH,
+        )
+    if not rows:
+        return 0
+    vectors = embedder.embed([decode(row[1]) for row in rows])
+    _check(vectors, len(rows))
+    with engine.writing(name) as (tx, scope):
+        return _store(tx, scope, embedder.name, [row[0] for row in rows], vectors)
+
+
+def _check(vectors: Vector, count: int) -> None:
+    if vectors.ndim != 2 or len(vectors) != count or not np.isfinite(vectors).all():
+        raise EmbedderError("The embedder's answer is not one finite vector for each text.")
+
+
+def _store(tx: Tx, scope: Scope, embedder: str, ids: list[int], vectors: Vector) -> int:
+    """Store what still belongs: nothing of an erased record, nothing another process has done."""
+    state = tx.one(
+        "update workspace set version = version + 1 where ws = :ws "
+        "returning embedder, dimensions, indexed_to",
+        ws=scope.ws,
+    )
+    width = int(vectors.shape[1])
+    if state is None or state[0] != embedder:
+        raise EmbedderError("Another process changed the workspace's embedder meanwhile.")
+    if state[1] not in {None, width}:
+        raise EmbedderError(f"The embedder gave {width} numbers where {state[1]} were expected.")
+    if state[2] >= ids[-1]:
+        return len(ids)
+    living = {
+        row[0]
+        for row in tx.all(
+            "select id from record where ws = :ws and id in :ids and id > :done",
+            ws=scope.ws,
+            ids=ids,
+            done=state[2],
+        )
+    }
+    tx.many(
+        "insert into embedding(ws, id, data) values (:ws, :id, :data)",
+        [
+            {"ws": scope.ws, "id": id_, "data": np.ascontiguousarray(row, dtype="<f4")}
+            for id_, row in zip(ids, vectors, strict=True)
+            if id_ in living
+        ],
+    )
+    tx.run(
+        "update workspace set indexed_to = :upto, dimensions = :width where ws = :ws",
+        ws=scope.ws,
+        upto=ids[-1],
+        width=width,
+    )
+    return len(ids)

@@ -1,0 +1,79 @@
+"""Reach by influence: which dependents show nothing of what goes (paper, section III-B).
+
+The measure is deliberately simple and errs towards taking: a dependent is influenced when at
+least the given share of its own distinct terms occur in an erased parent and in no surviving one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import provenance
+from .database import Tx
+from .encoding import decode
+from .records import Edge
+from .terms import distinct
+
+SHORTEST = 3  # characters; shorter terms ("a", "is") show nothing
+
+
+def uninfluenced(
+    tx: Tx,
+    ws: int,
+    seeds: Sequence[int],
+    nodes: Sequence[int],
+    edges: Sequence[Edge],
+    threshold: float,
+) -> dict[int, str]:
+    """Return {id: reason} of the dependents that are below the threshold, in order of their ids.
+
+    A dependent spared passes nothing on; one that is taken counts as erased for those after it.
+    Copies of what goes always go.
+    """
+    going = set(seeds)
+    spared: dict[int, str] = {}
+    vocabulary = _Vocabulary(tx, ws)
+    copies = {edge.child: edge.parent for edge in edges if edge.child > 0 and edge.position < 0}
+    for node in nodes:
+        if node < 0 or node in going:
+            continue
+        if copies.get(node) in going:
+            going.add(node)
+            continue
+        share = _share(tx, ws, node, going, vocabulary)
+        if share is None or share < threshold:
+            spared[node] = "saw nothing that goes" if share is None else f"influence {share:.2f}"
+        else:
+            going.add(node)
+    return spared
+
+
+class _Vocabulary:
+    """The distinct terms of records, read once each."""
+
+    def __init__(self, tx: Tx, ws: int) -> None:
+        self._tx = tx
+        self._ws = ws
+        self._known: dict[int, frozenset[str]] = {}
+
+    def of(self, id_: int) -> frozenset[str]:
+        if id_ not in self._known:
+            row = self._tx.one(
+                "select text from record where ws = :ws and id = :id", ws=self._ws, id=id_
+            )
+            words = distinct(decode(row[0])) if row else []
+            self._known[id_] = frozenset(word for word in words if len(word) >= SHORTEST)
+        return self._known[id_]
+
+
+def _share(tx: Tx, ws: int, node: int, going: set[int], vocabulary: _Vocabulary) -> float | None:
+    parents = provenance.context_of(tx, ws, node)
+    erased = [parent for parent in parents if parent in going]
+    if not erased:
+        return None
+    own = vocabulary.of(node)
+    if not own:
+        return 1.0
+    lost = frozenset().union(*(vocabulary.of(parent) for parent in erased))
+    kept = frozenset().union(*(vocabulary.of(parent) for parent in parents if parent not in going))
+    return len((own & lost) - kept) / len(own)

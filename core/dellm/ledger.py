@@ -1,0 +1,99 @@
+"""The audit chain: one per workspace, each entry bound to the one before it by a digest.
+
+An entry says what was done to which ids, never what they held, so its digest needs no key. It is
+appended in the transaction of the change it reports, while the workspace's row is locked, so the
+chain has neither gaps nor forks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .database import Tx
+
+GENESIS = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One line of the audit chain; `body` holds ids, counts and codes, `at` microseconds UTC."""
+
+    seq: int
+    at: int
+    action: str
+    body: Mapping[str, Any]
+    previous: str
+    digest: str
+
+
+def append(tx: Tx, ws: int, action: str, body: Mapping[str, Any], at: int) -> LedgerEntry:
+    """Append an entry and return it; `body` must hold no content."""
+    seq, previous = head(tx, ws)
+    written = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    digest = _digest(seq + 1, at, action, written, previous)
+    tx.run(
+        "insert into ledger(ws, seq, at, action, body, previous, digest) "
+        "values (:ws, :seq, :at, :action, :body, :previous, :digest)",
+        ws=ws,
+        seq=seq + 1,
+        at=at,
+        action=action,
+        body=written,
+        previous=previous,
+        digest=digest,
+    )
+    return LedgerEntry(seq + 1, at, action, body, previous, digest)
+
+
+def head(tx: Tx, ws: int) -> tuple[int, str]:
+    """Return (number, digest) of the newest entry; (0, GENESIS) of an empty chain."""
+    row = tx.one("select seq, digest from ledger where ws = :ws order by seq desc limit 1", ws=ws)
+    return (0, GENESIS) if row is None else (row[0], row[1])
+
+
+def entries(tx: Tx, ws: int) -> list[LedgerEntry]:
+    """Return the chain, oldest first."""
+    rows = tx.all(
+        "select seq, at, action, body, previous, digest from ledger where ws = :ws order by seq",
+        ws=ws,
+    )
+    return [
+        LedgerEntry(seq, at, action, json.loads(body), previous, digest)
+        for seq, at, action, body, previous, digest in rows
+    ]
+
+
+def entry(tx: Tx, ws: int, seq: int) -> LedgerEntry | None:
+    """Return one entry, or None."""
+    row = tx.one(
+        "select seq, at, action, body, previous, digest from ledger where ws = :ws and seq = :seq",
+        ws=ws,
+        seq=seq,
+    )
+    if row is None:
+        return None
+    return LedgerEntry(row[0], row[1], row[2], json.loads(row[3]), row[4], row[5])
+
+
+def broken_at(tx: Tx, ws: int) -> int | None:
+    """Return the number of the first entry that does not follow from the one before, or None."""
+    expected, previous = 1, GENESIS
+    rows = tx.all(
+        "select seq, at, action, body, previous, digest from ledger where ws = :ws order by seq",
+        ws=ws,
+    )
+    for seq, at, action, body, before, digest in rows:
+        good = seq == expected and before == previous
+        if not good or digest != _digest(seq, at, action, body, before):
+            return int(seq)
+        expected, previous = seq + 1, digest
+    return None
+
+
+def _digest(seq: int, at: int, action: str, body: str, previous: str) -> str:
+    said = "\n".join((str(seq), str(at), action, body, previous))
+    return hashlib.sha256(said.encode()).hexdigest()

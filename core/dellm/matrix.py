@@ -1,0 +1,138 @@
+"""Exact vector search for SQLite: numpy over one cached matrix per workspace.
+
+The cache is right because of two counters in the workspace's row: `generation` moves whenever a
+vector goes or all are made anew, so that every process drops its copy at its next use; and
+vectors are only ever added for ids above `indexed_to`, so newer rows can be appended.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .database import Filter, Vector
+
+if TYPE_CHECKING:
+    from .database import Tx
+
+MOST = 8  # workspaces whose matrix is kept
+
+
+@dataclass(slots=True)
+class _Matrix:
+    generation: int
+    indexed_to: int
+    ids: NDArray[np.int64]
+    rows: NDArray[np.float32]
+    filled: int
+
+
+class Matrices:
+    """The matrices of one process, the most recently used ones; guarded by the database's lock."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, _Matrix] = OrderedDict()
+
+    def clear(self) -> None:
+        """Drop every vector held in memory."""
+        self._kept.clear()
+
+    def nearest(
+        self, tx: Tx, ws: int, query: Vector, limit: int, keep: Filter
+    ) -> list[tuple[int, float]]:
+        """Return up to `limit` (id, cosine) of usable records, best first; see Tx.nearest."""
+        held = self._fresh(tx, ws, len(query))
+        if held is None or limit < 1:
+            return []
+        ids = held.ids[: held.filled]
+        scores = held.rows[: held.filled] @ query
+        _strike(scores, ids, _left_out(tx, ws, keep))
+        if keep.thread is not None:
+            scores = np.where(np.isin(ids, _of_thread(tx, ws, keep.thread)), scores, -np.inf)
+        return _best(ids, scores, limit)
+
+    def _fresh(self, tx: Tx, ws: int, width: int) -> _Matrix | None:
+        state = tx.one("select generation, indexed_to from workspace where ws = :ws", ws=ws)
+        if state is None or not state[1]:
+            self._kept.pop(ws, None)
+            return None
+        held = self._kept.get(ws)
+        if held is None or held.generation != state[0] or held.rows.shape[1] != width:
+            held = _Matrix(state[0], 0, np.empty(0, np.int64), np.empty((0, width), np.float32), 0)
+        if held.indexed_to < state[1]:
+            _extend(held, tx, ws)
+            held.indexed_to = state[1]
+        self._kept[ws] = held
+        self._kept.move_to_end(ws)
+        while len(self._kept) > MOST:
+            self._kept.popitem(last=False)
+        return held
+
+
+def _extend(held: _Matrix, tx: Tx, ws: int) -> None:
+    found = tx.all(
+        "select id, data from embedding where ws = :ws and id > :after order by id",
+        ws=ws,
+        after=held.indexed_to,
+    )
+    if not found:
+        return
+    width = held.rows.shape[1]
+    _reserve(held, held.filled + len(found), width)
+    end = held.filled + len(found)
+    held.ids[held.filled : end] = [row[0] for row in found]
+    joined = b"".join(row[1] for row in found)
+    held.rows[held.filled : end] = np.frombuffer(joined, "<f4").reshape(len(found), width)
+    held.filled = end
+
+
+def _reserve(held: _Matrix, needed: int, width: int) -> None:
+    """Grow by half at a time, so that appending one vector a turn does not copy the matrix."""
+    if needed <= len(held.ids):
+        return
+    room = needed if held.filled == 0 else max(needed, len(held.ids) * 3 // 2)
+    ids = np.empty(room, np.int64)
+    rows = np.empty((room, width), np.float32)
+    ids[: held.filled] = held.ids[: held.filled]
+    rows[: held.filled] = held.rows[: held.filled]
+    held.ids, held.rows = ids, rows
+
+
+def _left_out(tx: Tx, ws: int, keep: Filter) -> list[int]:
+    rows = tx.all(
+        "select id from record where ws = :ws and (status <> 0 or retention_until is not null) "
+        "and not (status in (0, 3) and (retention_until is null or retention_until > :at))",
+        ws=ws,
+        at=keep.at,
+    )
+    return [*keep.without, *(row[0] for row in rows)]
+
+
+def _strike(scores: NDArray[np.float32], ids: NDArray[np.int64], left_out: list[int]) -> None:
+    if left_out and len(ids):
+        wanted = np.asarray(left_out, np.int64)
+        at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+        scores[at[ids[at] == wanted]] = -np.inf
+
+
+def _of_thread(tx: Tx, ws: int, thread: str) -> NDArray[np.int64]:
+    rows = tx.all("select id from record where ws = :ws and thread = :thread", ws=ws, thread=thread)
+    return np.asarray([row[0] for row in rows], np.int64)
+
+
+def _best(
+    ids: NDArray[np.int64], scores: NDArray[np.float32], limit: int
+) -> list[tuple[int, float]]:
+    if limit < len(scores):
+        # Everything that ties with the last place stays in until ids decide.
+        least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        at = np.flatnonzero(scores >= least)
+    else:
+        at = np.arange(len(scores))
+    at = at[np.isfinite(scores[at])]
+    order = np.lexsort((ids[at], -scores[at]))[:limit]
+    return [(int(ids[i]), float(scores[i])) for i in at[order]]

@@ -1,0 +1,321 @@
+"""Memory: the verbs, each one transaction. The only module that decides where one begins and ends.
+
+remember → context → record → plan → forget → receipt; scan, scrub and verify prove it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack
+
+from . import forget as forgetting
+from . import indexing, planning, receipts, scrub, sequences, storing, values
+from .database import Clock, now, open_database
+from .embedding import Embedder, resolve
+from .encoding import encode
+from .engine import SCRUB_BELOW, Engine, Options
+from .errors import InvalidInput, PreviewRequired, UnsupportedHere
+from .plan import STRICT, Plan, Reach
+from .recall import Recall
+from .records import Context, Draft, Record
+from .selectors import Selector, Where
+
+
+class Details(TypedDict, total=False):
+    """What may be said of a record besides its text; see Draft."""
+
+    thread: str | None
+    kind: str
+    framework_id: str | None
+    version: int
+    payload: bytes | None
+    metadata: dict[str, Any] | None
+    subject: str | None
+    purpose: str | None
+    sensitivity: str | None
+    retention_until: Any
+    created_at: Any
+    model: str | None
+    copy_of: int | None
+
+
+class Selection(TypedDict, total=False):
+    """The selectors of plan and forget; several narrow each other. See Memory.plan."""
+
+    ids: Sequence[int]
+    quote: str
+    value: str
+    keyword: str
+    meaning: str
+    description: str
+    where: Where
+    thread: str
+    everything: bool
+    threshold: float
+    aliases: bool
+    include: Sequence[int]
+    exclude: Sequence[int]
+
+
+class Memory(Recall):
+    """An open memory, scoped to one workspace. Thread-safe; close it, or use it in a `with`."""
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        embedder: str | Embedder | None = "auto",
+        scrub_below: int = SCRUB_BELOW,
+        region: str = "US",
+        clock: Clock = now,
+    ) -> Self:
+        """Open (and create or migrate) the memory at a path, ":memory:" or "postgresql://...".
+
+        `embedder`: "local", "openai:MODEL", an object, None, or "auto" (local where it is
+        installed, else None). `scrub_below`: SQLite files up to this many bytes are physically
+        cleaned within each forget. `region`: whose phone numbers need no country code. `clock`:
+        microseconds UTC. Raises StorageError, SchemaError, EmbedderError, InvalidInput.
+        """
+        options = Options(scrub_below=scrub_below, region=region, clock=clock)
+        chosen = resolve(embedder)
+        return cls(Engine(open_database(url), chosen, options), "default")
+
+    def workspace(self, name: str) -> Self:
+        """Return the same memory scoped to another workspace; nothing is stored by that."""
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput("The workspace's name is empty.")
+        return type(self)(self._engine, name)
+
+    def close(self) -> None:
+        """Close the memory for every workspace. Safe to repeat."""
+        self._engine.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Memory({self._engine.database.location!r}, workspace={self.id!r})"
+
+    # remember and record
+
+    def remember(self, text: str, *, role: str = "user", **details: Unpack[Details]) -> Record:
+        """Store what was said or came in, made from nothing we know of; return the record.
+
+        Raises InvalidInput, ContextForgotten (the object was erased before), StorageError.
+        """
+        return self.remember_many([Draft(text, role=role, **details)])[0]
+
+    def remember_many(self, drafts: Sequence[Draft]) -> list[Record]:
+        """Store many records in order, in one transaction; a repeated framework object only once."""
+        for draft in drafts:
+            storing.check(draft)
+        if not drafts:
+            return []
+        with self._engine.writing(self.id) as (tx, scope):
+            known = [storing.existing(tx, scope, draft) for draft in drafts]
+            fresh = [draft for draft, old in zip(drafts, known, strict=True) if old is None]
+            made = iter(storing.store(tx, scope, fresh, self._now())[0] if fresh else ())
+            return [next(made) if old is None else old for old in known]
+
+    def remember_parts(
+        self, text: str, *, role: str = "user", **details: Unpack[Details]
+    ) -> list[Record]:
+        """Store each sentence as a record of its own (paper, section VII-A), so only a part need go.
+
+        The parts joined in order are the text.
+        """
+        parts = [part for part in values.sentences(text) if part] or [text]
+        return self.remember_many([Draft(part, role=role, **details) for part in parts])
+
+    def record(
+        self,
+        text: str,
+        *,
+        context: Context | Sequence[int] = (),
+        role: str = "assistant",
+        **details: Unpack[Details],
+    ) -> Record:
+        """Store a reply together with exactly what was in its prompt.
+
+        Raises ContextForgotten, storing nothing, when a record of the context was erased or
+        suppressed since; NotFound for ids this workspace never had; InvalidInput.
+        """
+        ids = self._context_ids(context)
+        if isinstance(context, Context) and context.thread is not None:
+            details.setdefault("thread", context.thread)
+        draft = Draft(text, role=role, **details)
+        storing.check(draft)
+        engine = self._engine
+        with engine.writing(self.id) as (tx, scope):
+            if (old := storing.existing(tx, scope, draft)) is not None:
+                return old
+            made, numbers = storing.store(tx, scope, [draft], self._now())
+            tip = sequences.attach_context(
+                tx, scope, made[0].id, ids, draft.thread or "", numbers.sequence, engine.tips
+            )
+        if tip is not None:
+            engine.tips.note(scope.ws, draft.thread or "", tip)
+        return made[0]
+
+    def _context_ids(self, context: Context | Sequence[int]) -> list[int]:
+        if isinstance(context, Context):
+            if context.workspace != self._stored_name:
+                raise InvalidInput("The context is of another workspace.")
+            return context.ids
+        ids = list(context)
+        if not all(type(one) is int for one in ids):
+            raise InvalidInput("A context is a Context or a list of record ids.")
+        return ids
+
+    @property
+    def _stored_name(self) -> str:
+        return encode(self.id)
+
+    def index(self, progress: indexing.Progress | None = None) -> int:
+        """Make the vectors still missing, all anew if they were another embedder's; return how many.
+
+        Resumable. `progress(done, total)` is called after each batch. Raises EmbedderError.
+        """
+        return indexing.index(self._engine, self.id, progress)
+
+    # plan and forget
+
+    def plan(
+        self,
+        what: str | None = None,
+        *,
+        mode: str = "erase",
+        reach: Reach = STRICT,
+        suspects: bool = True,
+        **selection: Unpack[Selection],
+    ) -> Plan:
+        """Show what a forget would take, and why; nothing is changed.
+
+        `what` is an exact quote or a value in any spelling. `ids`, `quote`, `value`, `keyword`
+        (every word), `meaning` (cosine above `threshold`), `description` ("Sam's phone number"),
+        `where` (mapping of attributes or metadata, or a predicate), `thread` and `everything=True`
+        narrow each other; `include`/`exclude` add and drop ids; `aliases=True` also takes other
+        names the records state. `mode`: "erase", "suppress" (undoable) or "redact" (only the
+        matched span). `reach`: strict, depth(k), influence(t).
+        Raises SelectorError, InvalidInput, EmbedderError.
+        """
+        selector = self._selector(what, selection)
+        selector, near = self._with_meaning(selector, wanted=suspects)
+        with self._engine.reading(self.id) as (tx, scope):
+            return planning.make(
+                tx,
+                scope,
+                selector,
+                self._look(),
+                mode=mode,
+                reach=reach,
+                suspects=suspects,
+                threshold=near,
+            )
+
+    def _selector(self, what: str | None, selection: Selection) -> Selector:
+        chosen: dict[str, Any] = dict(selection)
+        for name in ("ids", "include", "exclude"):
+            if name in chosen:
+                chosen[name] = self._context_ids(chosen[name])
+                chosen[name] = tuple(chosen[name])
+        try:
+            selector = Selector(what=what, **chosen)
+        except TypeError:
+            unknown = InvalidInput("There is no such selector.")
+        else:
+            selector.check()
+            return selector
+        raise unknown
+
+    def _with_meaning(self, selector: Selector, *, wanted: bool) -> tuple[Selector, float | None]:
+        """Return the selector with its vector, and the threshold for suspects by meaning."""
+        asked = planning.meaning_of(selector)
+        if selector.meaning is None and (self._engine.embedder is None or not wanted):
+            return selector, None
+        if asked is None:
+            return selector, None
+        query = self._query(asked, vectors=True)
+        if query.vector is None:
+            return selector, None
+        return planning.with_vector(selector, query.vector, query.threshold), query.threshold
+
+    def forget(
+        self,
+        what: Plan | str | None = None,
+        *,
+        mode: str = "erase",
+        reach: Reach = STRICT,
+        unit: str = "span",
+        scrub: bool | None = None,
+        **selection: Unpack[Selection],
+    ) -> receipts.Receipt:
+        """Execute a plan, or plan and execute at once; return the receipt.
+
+        Repeating it returns the same receipt. `unit` is how much "redact" takes: "span" or
+        "clause". `scrub`: clean the files too; None does so for small SQLite files.
+        Raises PlanChanged, NothingMatched, PreviewRequired (a selector that guesses needs a plan),
+        SelectorError, StorageError.
+        """
+        look = self._look()
+        ready = what if isinstance(what, Plan) else None
+        selector = Selector() if ready else self._selector(_text(what), selection)
+        if selector.guesses:
+            raise PreviewRequired("A selector by meaning, description or alias guesses.")
+        terms = forgetting.Terms(
+            look, self._engine.options.repeat_for, self._engine.database.out_of_reach(), unit
+        )
+        with self._engine.writing(self.id, durable=True) as (tx, scope):
+            plan = ready or planning.make(
+                tx, scope, selector, look, mode=mode, reach=reach, suspects=False
+            )
+            receipt = forgetting.execute(tx, scope, plan, terms)
+        return self._after(receipt, scrub=scrub)
+
+    def _after(self, receipt: receipts.Receipt, *, scrub: bool | None) -> receipts.Receipt:
+        wanted = scrub
+        if wanted is None:
+            limit = self._engine.options.scrub_below
+            wanted = receipt.level == "erased" and self._engine.database.cleans_at_once(limit)
+        if wanted:
+            self.scrub()
+        return self.receipt(receipt.number)
+
+    def restore(self, receipt: receipts.Receipt) -> list[int]:
+        """Undo a suppression; return the ids that may be used again (an erased one may not)."""
+        if receipt.mode != "suppress":
+            raise InvalidInput("Only a suppression can be undone.")
+        with self._engine.writing(self.id, durable=True) as (tx, scope):
+            return forgetting.restore(tx, scope, receipt, self._now())
+
+    # proof
+
+    def scrub(self, progress: Callable[[str], None] | None = None) -> scrub.ScrubReport:
+        """Clean the database's files and prove by reading them that erased content is gone."""
+        return scrub.scrub(self._engine, self.id, progress)
+
+    def bind_login(self, login: str) -> None:
+        """Let a PostgreSQL login role read this workspace, and no other, with SQL of its own.
+
+        Raises UnsupportedHere on SQLite, which has no logins.
+        """
+        bind = getattr(self._engine.database, "bind_login", None)
+        if bind is None:
+            raise UnsupportedHere("SQLite has no logins.")
+        bind(login, self._engine.scope(self.id, create=True))
+
+
+def _text(what: Plan | str | None) -> str | None:
+    if isinstance(what, Plan):
+        return None
+    return what

@@ -1,0 +1,252 @@
+"""The preview of a forget: what goes, why, by which path, and what does not. Pure values.
+
+A plan changes nothing. It is binding: it carries the ledger head it was made at and a digest of
+what it says, and forget(plan) refuses when the memory no longer gives the same answer. Its JSON
+holds ids and reasons, no content, so that it may be kept at rest (invariant I7); the tree that
+`print(plan)` shows does hold the beginning of each record, for the user to recognise it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from . import provenance
+from .errors import InvalidInput
+from .records import Edge
+from .selectors import Match, Selector
+
+if TYPE_CHECKING:
+    import rustworkx
+
+MODES = ("erase", "suppress", "redact")
+EXCERPT = 200  # characters of a record that a plan shows
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a forget follows G (paper, section III-B).
+
+    "strict": all of Dep(M). "depth": at most `limit` replies away from a match. "influence": only
+    dependents at least a share `limit` of whose own words can come from what goes.
+    """
+
+    kind: str = "strict"
+    limit: float = 0.0
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "strict" else f"{self.kind}({self.limit:g})"
+
+    @property
+    def relaxed(self) -> bool:
+        """Whether less than Dep(M) may go."""
+        return self.kind != "strict"
+
+
+STRICT = Reach()
+
+
+def depth(hops: int) -> Reach:
+    """Return the reach of at most `hops` replies: 0 only what matched, 1 what saw it directly."""
+    if hops < 0:
+        raise InvalidInput("A depth is zero or more.")
+    return Reach("depth", hops)
+
+
+def influence(threshold: float) -> Reach:
+    """Return the reach that drops dependents whose text shows less influence than the threshold.
+
+    `threshold` is a share in [0, 1] of the dependent's own words.
+    """
+    if not 0 <= threshold <= 1:
+        raise InvalidInput("An influence threshold is between 0 and 1.")
+    return Reach("influence", threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a plan says of one record: where it stands and how it begins."""
+
+    id: int
+    kind: str
+    role: str
+    thread: str | None
+    status: int
+    model: str | None
+    created_at: int
+    excerpt: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependent:
+    """A record tainted by a match; `trace` is one shortest path of record ids from the match to it."""
+
+    id: int
+    trace: tuple[int, ...]
+    copy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spared:
+    """A record that a strict forget would take and this one does not, and why."""
+
+    id: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A record outside Dep(M) that may say the same (paper, section VII-B): shown, not taken."""
+
+    id: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a forget would do. Printable as a tree; `to_json` holds no content."""
+
+    workspace: str
+    mode: str
+    reach: Reach
+    selector: Selector = field(repr=False)
+    matches: tuple[Match, ...]
+    dependents: tuple[Dependent, ...]
+    spared: tuple[Spared, ...] = ()
+    held: tuple[Spared, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    entries: Mapping[int, Entry] = field(default_factory=dict, repr=False)
+    edges: tuple[Edge, ...] = field(default=(), repr=False)
+    head: str = ""
+    version: int = -1
+    digest: str = ""
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Every record that goes, ascending."""
+        return tuple(sorted({one.id for one in self.matches} | {one.id for one in self.dependents}))
+
+    @property
+    def copies(self) -> tuple[int, ...]:
+        """The dependents that hold the same content as what they depend on."""
+        return tuple(one.id for one in self.dependents if one.copy)
+
+    @property
+    def threads(self) -> tuple[str, ...]:
+        """The threads that lose a record, by name."""
+        touched = {self.entries[id_].thread for id_ in self.ids if id_ in self.entries}
+        return tuple(sorted(name for name in touched if name is not None))
+
+    @property
+    def exposures(self) -> dict[str, int]:
+        """For each model or provider known to have been sent something that goes: in how many replies."""
+        counts: dict[str, int] = {}
+        for id_ in self.ids:
+            entry = self.entries.get(id_)
+            if entry is not None and entry.model is not None:
+                counts[entry.model] = counts.get(entry.model, 0) + 1
+        return counts
+
+    def __len__(self) -> int:
+        """Return the what-if size: how many records go."""
+        return len(self.ids)
+
+    def __bool__(self) -> bool:
+        return bool(self.matches)
+
+    def __str__(self) -> str:
+        from .preview import tree
+
+        return tree(self)
+
+    def explain(self, id_: int) -> str:
+        """Return why a record is in the plan, in one line without content; InvalidInput if it is not."""
+        for match in self.matches:
+            if match.id == id_:
+                return match.reason
+        for one in self.dependents:
+            if one.id == id_:
+                return "made from " + " → ".join(str(node) for node in one.trace)
+        raise InvalidInput(f"Record {id_} is not in this plan.")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan without content: ids, reasons, spans, counts, digest."""
+        return {
+            "workspace": self.workspace,
+            "mode": self.mode,
+            "reach": [self.reach.kind, self.reach.limit],
+            "size": len(self),
+            "matches": [
+                {"id": one.id, "why": one.reason, "spans": [list(span) for span in one.spans]}
+                for one in self.matches
+            ],
+            "dependents": [
+                {"id": one.id, "trace": list(one.trace), "copy": one.copy}
+                for one in self.dependents
+            ],
+            "spared": [{"id": one.id, "why": one.why} for one in self.spared],
+            "held": [{"id": one.id, "why": one.why} for one in self.held],
+            "suspects": [{"id": one.id, "why": one.why} for one in self.suspects],
+            "threads": list(self.threads),
+            "exposures": self.exposures,
+            "relaxed": self.reach.relaxed,
+            "head": self.head,
+            "digest": self.digest,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return a plan kept at rest; it selects its matches by id, since it holds no content.
+
+        Raises InvalidInput when `data` is not a plan's JSON.
+        """
+        try:
+            matches = tuple(
+                Match(one["id"], one["why"], tuple((a, b) for a, b in one["spans"]))
+                for one in data["matches"]
+            )
+            return cls(
+                workspace=data["workspace"],
+                mode=data["mode"],
+                reach=Reach(*data["reach"]),
+                selector=Selector(matched=matches),
+                matches=matches,
+                dependents=tuple(
+                    Dependent(one["id"], tuple(one["trace"]), one["copy"])
+                    for one in data["dependents"]
+                ),
+                spared=tuple(Spared(one["id"], one["why"]) for one in data["spared"]),
+                held=tuple(Spared(one["id"], one["why"]) for one in data["held"]),
+                suspects=tuple(Suspect(one["id"], one["why"]) for one in data["suspects"]),
+                head=data["head"],
+                digest=data["digest"],
+            )
+        except (KeyError, TypeError, ValueError):
+            problem = InvalidInput("This is not the JSON of a plan.")
+        raise problem
+
+    def graph(self) -> rustworkx.PyDiGraph[int, int]:
+        """Return what goes as a rustworkx graph: node payload = id (sequences negative)."""
+        nodes = set(self.ids)
+        inner = {edge.child for edge in self.edges if edge.child < 0}
+        return provenance.graph(nodes | inner, self.edges)
+
+
+def digest_of(
+    workspace: str, mode: str, reach: Reach, matches: Iterable[Match], going: Iterable[int]
+) -> str:
+    """Return the digest of what a plan says: ids and spans only, so it needs no key."""
+    said = json.dumps(
+        [
+            workspace,
+            mode,
+            reach.kind,
+            reach.limit,
+            sorted((one.id, one.spans if mode == "redact" else ()) for one in matches),
+            sorted(going),
+        ]
+    )
+    return hashlib.sha256(said.encode()).hexdigest()

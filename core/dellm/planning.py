@@ -1,0 +1,252 @@
+"""Making a plan: matches → Dep → reach → what is held back → suspects. Reads only.
+
+The same function makes the preview and is run again inside the transaction that erases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from . import influences, ledger, provenance, search, selectors, values
+from .database import Filter, Scope, Tx, Vector
+from .encoding import decode
+from .errors import InvalidInput, SelectorError
+from .plan import EXCERPT, MODES, Dependent, Entry, Plan, Reach, Spared, Suspect, digest_of
+from .records import Edge, Status
+from .selectors import Look, Match, Selector
+
+MOST_SUSPECTS = 20
+# The kinds of value by which a record that carries another match's value is recognised.
+TELLING = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})
+
+
+def make(
+    tx: Tx,
+    scope: Scope,
+    selector: Selector,
+    look: Look,
+    *,
+    mode: str = "erase",
+    reach: Reach,
+    suspects: bool = True,
+    threshold: float | None = None,
+) -> Plan:
+    """Return the plan for a selector; an empty one when nothing matches.
+
+    `threshold` is the embedder's own, in cosine; None leaves meaning out of the suspects.
+    Raises SelectorError, InvalidInput.
+    """
+    if mode not in MODES:
+        raise InvalidInput(f"mode= is one of {', '.join(MODES)}.")
+    found = _with_carriers(tx, scope, selector, look)
+    if mode == "redact" and any(not match.spans for match in found):
+        raise SelectorError(
+            "Redaction needs to know where in each record the value stands.",
+            remedy="Select by quote, value or description, or use mode='erase'.",
+        )
+    version, head = _state(tx, scope.ws)
+    empty = Plan(scope.name, mode, reach, selector, (), (), head=head, version=version)
+    plan = _draw(tx, scope, empty, found)
+    if suspects and plan:
+        plan = replace(plan, suspects=_suspects(tx, scope, plan, look, threshold))
+    said = digest_of(scope.name, mode, reach, plan.matches, plan.ids)
+    return replace(plan, entries=_entries(tx, scope, plan), digest=said)
+
+
+def _state(tx: Tx, ws: int) -> tuple[int, str]:
+    row = tx.one("select version from workspace where ws = :ws", ws=ws)
+    return (0 if row is None else row[0]), ledger.head(tx, ws)[1]
+
+
+def _draw(tx: Tx, scope: Scope, plan: Plan, found: Sequence[Match]) -> Plan:
+    """Return the plan with the parts that come from the graph."""
+    seeds = [match.id for match in found]
+    nodes = provenance.dependents(tx, scope.ws, seeds)
+    edges = provenance.edges_from(tx, scope.ws, nodes)
+    held = _held(tx, scope, [node for node in nodes if node > 0])
+    before = provenance.shortest_paths(seeds, edges)
+    spared = _spared(tx, scope, seeds, nodes, edges, plan.reach)
+    copies = {edge.child for edge in edges if edge.child > 0 and edge.position < 0}
+    seeded = set(seeds)
+    return replace(
+        plan,
+        matches=tuple(match for match in found if match.id not in held),
+        dependents=tuple(
+            Dependent(node, provenance.trace(before, node), node in copies)
+            for node in nodes
+            if node > 0 and node not in seeded and node not in held and node not in spared
+        ),
+        spared=tuple(Spared(id_, why) for id_, why in sorted(spared.items())),
+        held=tuple(Spared(id_, "on hold") for id_ in sorted(held)),
+        edges=tuple(edges),
+    )
+
+
+def _held(tx: Tx, scope: Scope, ids: Sequence[int]) -> set[int]:
+    rows = tx.all(
+        "select id from record where ws = :ws and id in :ids and status = :held",
+        ws=scope.ws,
+        ids=list(ids),
+        held=int(Status.HELD),
+    )
+    return {row[0] for row in rows}
+
+
+def _spared(
+    tx: Tx,
+    scope: Scope,
+    seeds: Sequence[int],
+    nodes: Sequence[int],
+    edges: Sequence[Edge],
+    reach: Reach,
+) -> dict[int, str]:
+    if reach.kind == "depth":
+        hops = provenance.depths(seeds, edges)
+        return {
+            node: f"{hops[node]} replies away"
+            for node in nodes
+            if node > 0 and hops[node] > reach.limit
+        }
+    if reach.kind == "influence":
+        return influences.uninfluenced(tx, scope.ws, seeds, nodes, edges, reach.limit)
+    return {}
+
+
+def _with_carriers(tx: Tx, scope: Scope, selector: Selector, look: Look) -> list[Match]:
+    """Return the matches, with those that carry a described value or a stated alias elsewhere."""
+    found = selectors.find(tx, scope, selector, look)
+    if not found or not (selector.description or selector.aliases):
+        return found
+    needles: dict[str, values.Needle] = {}
+    if selector.description:
+        needles |= _spanned(tx, scope, found, look)
+    if selector.aliases:
+        needles |= stated_aliases(tx, scope, selector, found, look)
+    known = {match.id: match for match in found}
+    for id_, name in selectors.holding(tx, scope, needles, selector.thread):
+        if id_ not in known and id_ not in selector.exclude:
+            known[id_] = Match(id_, name, _spans(tx, scope, id_, needles[name], look))
+    return [known[id_] for id_ in sorted(known)]
+
+
+def _spanned(tx: Tx, scope: Scope, found: Iterable[Match], look: Look) -> dict[str, values.Needle]:
+    """Return needles for the values that the matches' spans cut out of their texts."""
+    needles: dict[str, values.Needle] = {}
+    texts = _texts(tx, scope, [match.id for match in found])
+    for match in found:
+        for start, end in match.spans:
+            needle = values.needle(texts[match.id][start:end], region=look.region)
+            needles.setdefault(f"carries the {needle.kind} of record {match.id}", needle)
+    return needles
+
+
+def _spans(
+    tx: Tx, scope: Scope, id_: int, needle: values.Needle, look: Look
+) -> tuple[tuple[int, int], ...]:
+    text = _texts(tx, scope, [id_])[id_]
+    return tuple((one.start, one.end) for one in values.find(needle, text, region=look.region))
+
+
+def stated_aliases(
+    tx: Tx, scope: Scope, selector: Selector, found: Iterable[Match], look: Look
+) -> dict[str, values.Needle]:
+    """Return needles for the other names that the matches state for what was asked.
+
+    Only names that stand beside the asked one in an explicit statement ("X, also known as Y").
+    """
+    asked = [values.needle(text, region=look.region) for text in selector.texts]
+    needles: dict[str, values.Needle] = {}
+    for id_, text in _texts(tx, scope, [match.id for match in found]).items():
+        for pair in values.aliases(text):
+            for name, other in (pair, pair[::-1]):
+                if any(values.contains(one, name) for one in asked):
+                    alias = values.needle(other, region=look.region)
+                    needles.setdefault(f"holds an alias that record {id_} states", alias)
+    return needles
+
+
+def _texts(tx: Tx, scope: Scope, ids: Sequence[int]) -> dict[int, str]:
+    rows = tx.all(
+        "select id, text from record where ws = :ws and id in :ids", ws=scope.ws, ids=list(ids)
+    )
+    return {row[0]: decode(row[1]) for row in rows}
+
+
+def _suspects(
+    tx: Tx, scope: Scope, plan: Plan, look: Look, threshold: float | None
+) -> tuple[Suspect, ...]:
+    going = frozenset(plan.ids) | {one.id for one in (*plan.held, *plan.spared)}
+    found: dict[int, str] = {}
+    for id_, why in selectors.holding(tx, scope, _needles(tx, scope, plan, look)):
+        if id_ not in going:
+            found.setdefault(id_, why)
+    for id_, why in _alike(tx, scope, plan, look, threshold, going):
+        found.setdefault(id_, why)
+    kept = [(id_, why) for id_, why in found.items() if id_ not in plan.selector.exclude]
+    return tuple(Suspect(id_, why) for id_, why in sorted(kept[:MOST_SUSPECTS]))
+
+
+def _needles(tx: Tx, scope: Scope, plan: Plan, look: Look) -> dict[str, values.Needle]:
+    """Return what makes a record suspect: the asked values, the matches' own, stated aliases."""
+    needles: dict[str, values.Needle] = {}
+    for text in plan.selector.texts:
+        needles.setdefault("carries the same", values.needle(text, region=look.region))
+    needles |= stated_aliases(tx, scope, plan.selector, plan.matches, look)
+    if not plan.selector.texts:
+        shown = [match.id for match in plan.matches[:MOST_SUSPECTS]]
+        for id_, text in _texts(tx, scope, shown).items():
+            for one in values.recognise(text[:10_000], region=look.region, kinds=TELLING):
+                needle = values.needle(text[one.start : one.end], region=look.region, kind=one.kind)
+                needles.setdefault(f"carries a {one.kind} of record {id_}", needle)
+    return needles
+
+
+def _alike(
+    tx: Tx, scope: Scope, plan: Plan, look: Look, threshold: float | None, going: Collection[int]
+) -> Iterable[tuple[int, str]]:
+    keep = Filter(at=look.at, without=frozenset(going))
+    if threshold is None or plan.selector.vector is None:
+        return
+    hits = search.by_meaning(tx, scope.ws, plan.selector.vector, 10, threshold, keep)
+    for id_, score in hits:
+        yield id_, f"means much the same (cosine {score:.2f})"
+
+
+def _entries(tx: Tx, scope: Scope, plan: Plan) -> Mapping[int, Entry]:
+    others = [one.id for one in (*plan.spared, *plan.held)]
+    ids = {*plan.ids, *others, *(one.id for one in plan.suspects)}
+    rows = tx.all(
+        "select id, kind, role, thread, status, model, created_at, substr(text, 1, :most) "
+        "from record where ws = :ws and id in :ids",
+        ws=scope.ws,
+        ids=sorted(ids),
+        most=EXCERPT,
+    )
+    return {
+        row[0]: Entry(
+            row[0],
+            row[1],
+            decode(row[2]),
+            decode(row[3]) or None,
+            row[4],
+            row[5],
+            row[6],
+            decode(row[7]),
+        )
+        for row in rows
+    }
+
+
+def meaning_of(selector: Selector) -> str | None:
+    """Return the text by whose meaning suspects are looked for, or None when there is none."""
+    return selector.meaning or next(iter(selector.texts), None) or selector.description
+
+
+def with_vector(selector: Selector, vector: Vector, threshold: float) -> Selector:
+    """Return the selector with the vector of its meaning and a threshold to use with it."""
+    return replace(
+        selector,
+        vector=vector,
+        threshold=threshold if selector.threshold is None else selector.threshold,
+    )

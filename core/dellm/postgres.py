@@ -1,0 +1,304 @@
+"""PostgreSQL through psycopg 3 and pgvector: the only module that knows its dialect.
+
+Every transaction starts by taking the role ``dellm_app`` and naming its workspace; row level
+security then keeps each statement inside it, also on a reused pooled connection, because both
+settings end with the transaction. The login itself (the owner) migrates, scans and cleans up.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import LiteralString
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg import sql as composed
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from . import database
+from .database import Cleaned, Filter, Row, Scope, Vector
+from .errors import DatabaseClosed, InvalidInput, SchemaError, StorageError
+
+CHUNK = 4 << 20
+PART = 2_000  # distinct terms in one tsvector, which may not exceed one megabyte
+_LOCK = 0x44654C4C  # advisory lock of the migrations
+_LIST = re.compile(r"\bin :(\w+)")
+_NAME = re.compile(r"(?<!:):([a-z_]\w*)")
+_LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
+
+
+@lru_cache(maxsize=512)
+def _translate(statement: str) -> str:
+    listed = _LIST.sub(r"= any(cast(%(\1)s as bigint[]))", statement.replace("%", "%%"))
+    return _NAME.sub(r"%(\1)s", listed)
+
+
+def _problem(error: Exception) -> StorageError:
+    # The server's messages quote values ("Failing row contains ..."); ours never do.
+    if isinstance(error, PoolClosed):
+        return DatabaseClosed("The memory is closed.")
+    if isinstance(error, psycopg.errors.DiskFull):
+        return StorageError("The disk is full.")
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        return StorageError("The database is read-only.")
+    if isinstance(error, PoolTimeout | psycopg.InterfaceError) or (
+        isinstance(error, psycopg.OperationalError) and not error.sqlstate
+    ):
+        return StorageError("The connection to PostgreSQL failed or was lost.")
+    state = getattr(error, "sqlstate", None) or type(error).__name__
+    return StorageError(f"PostgreSQL refused the statement (code {state}).")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    problem: StorageError | None = None
+    try:
+        yield
+    except (psycopg.Error, PoolClosed, PoolTimeout) as error:
+        problem = _problem(error)
+    if problem is not None:
+        raise problem from None
+
+
+class PostgresTx:
+    """A transaction of one pooled connection; made by PostgresDatabase.transaction only."""
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+
+    def all(self, sql: LiteralString, **values: object) -> list[Row]:
+        return self._connection.execute(_translate(sql), values).fetchall()
+
+    def one(self, sql: LiteralString, **values: object) -> Row | None:
+        return self._connection.execute(_translate(sql), values).fetchone()
+
+    def run(self, sql: LiteralString, **values: object) -> int:
+        return self._connection.execute(_translate(sql), values).rowcount
+
+    def many(self, sql: LiteralString, rows: Sequence[Mapping[str, object]]) -> None:
+        if len(rows) == 1:
+            self._connection.execute(_translate(sql), rows[0])
+        elif rows:
+            with self._connection.cursor() as cursor:
+                cursor.executemany(_translate(sql), rows)
+
+    def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
+        with self._connection.cursor(name="dellm_stream") as cursor:
+            cursor.itersize = 2_000
+            yield from cursor.execute(_translate(sql), values)
+
+    def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+        parts = [
+            {"ws": ws, "id": id_, "part": start // PART, "terms": list(terms[start : start + PART])}
+            for id_, terms in rows
+            for start in range(0, len(terms), PART)
+        ]
+        self.many(
+            "insert into keyword(ws, id, part, terms) "
+            "values (:ws, :id, :part, array_to_tsvector(cast(:terms as text[])))",
+            parts,
+        )
+
+    def drop_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+        self.run(
+            "delete from keyword where ws = :ws and id in :ids",
+            ws=ws,
+            ids=[id_ for id_, _ in rows],
+        )
+
+    def with_term(self, ws: int, term: str) -> list[int]:
+        rows = self.all(
+            "select distinct id from keyword "
+            "where ws = :ws and terms @@ cast(:term as tsquery) order by id",
+            ws=ws,
+            term=f"'{term}'",
+        )
+        return [row[0] for row in rows]
+
+    def nearest(self, ws: int, query: Vector, limit: int, keep: Filter) -> list[tuple[int, float]]:
+        # Only ids and distances are materialised: the ordering above them can then use no
+        # approximate index, whatever index somebody adds.
+        rows = self.all(
+            "with scored as materialized ("
+            " select id, data <#> :query as distance from embedding"
+            " where ws = :ws and not (id in :without)"
+            " and id not in (select id from record where ws = :ws"
+            "  and (status <> 0 or retention_until is not null)"
+            "  and not (status in (0, 3) and (retention_until is null or retention_until > :at)))"
+            " and (cast(:thread as text) is null or id in"
+            "  (select id from record where ws = :ws and thread = :thread))) "
+            "select id, -distance from scored order by distance, id limit :limit",
+            ws=ws,
+            query=query,
+            without=list(keep.without),
+            at=keep.at,
+            thread=keep.thread,
+            limit=limit,
+        )
+        return [(row[0], float(row[1])) for row in rows]
+
+    def tables(self) -> list[tuple[str, list[str], bool]]:
+        rows = self.all(
+            "select c.relname, array_agg(cast(a.attname as text) order by a.attnum) "
+            "from pg_class c join pg_attribute a on a.attrelid = c.oid "
+            "where c.relkind in ('r', 'p') and c.relnamespace = "
+            "(select relnamespace from pg_class where oid = cast('record' as regclass)) "
+            "and a.attnum > 0 and not a.attisdropped group by c.relname order by c.relname"
+        )
+        return [(name, columns, "ws" in columns) for name, columns in rows]
+
+    def table_rows(self, table: str, columns: Sequence[str], ws: int | None) -> Iterator[Row]:
+        # Vectors and term lists are read as text.
+        statement = composed.SQL("select {} from {}").format(
+            composed.SQL(", ").join(_as_read(column) for column in columns),
+            composed.Identifier(table),
+        )
+        if ws is not None:
+            statement += composed.SQL(" where ws = {}").format(composed.Literal(ws))
+        with self._connection.cursor(name="dellm_table") as cursor:
+            cursor.itersize = 2_000
+            yield from cursor.execute(statement)
+
+
+def _as_read(column: str) -> composed.Composable:
+    name = composed.Identifier(column)
+    return composed.SQL("cast({} as text)").format(name) if column == "terms" else name
+
+
+class PostgresDatabase:
+    """An open PostgreSQL database, reached through a small pool of connections."""
+
+    dialect = "postgres"
+
+    def __init__(self, url: str, *, most: int = 8) -> None:
+        self.location = re.sub(r"//[^@/]*@", "//", url)
+        self._url = url
+        self._guard = threading.Lock()
+        with _translated():
+            self._migrate()
+            self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
+                url, min_size=1, max_size=most, timeout=30, open=False, configure=_configure
+            )
+            self._pool.open(wait=True, timeout=30)
+
+    def _owner(self, *, autocommit: bool = False) -> psycopg.Connection[Row]:
+        return psycopg.connect(self._url, autocommit=autocommit, connect_timeout=10)
+
+    def _migrate(self) -> None:
+        with self._owner() as connection:
+            connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+            connection.execute("set local client_min_messages = error")
+            connection.execute(
+                "create table if not exists migration("
+                "number bigint primary key, name text not null, applied_at bigint not null)"
+            )
+            applied = [row[0] for row in connection.execute("select number from migration")]
+            for number, name, script in database.pending(self.dialect, applied):
+                _apply(connection, number, name, script)
+
+    @contextmanager
+    def transaction(
+        self, scope: Scope, *, write: bool = False, durable: bool = False, owner: bool = False
+    ) -> Iterator[PostgresTx]:
+        del durable  # a commit here is on disk before it returns, as the server is set by default
+        with _translated(), self._pool.connection() as connection:
+            connection.isolation_level = None if write else psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = not write
+            connection.execute(
+                "select set_config('role', %s, true), set_config('dellm.ws', %s, true), "
+                "set_config('dellm.name', %s, true)",
+                ("none" if owner else "dellm_app", str(scope.ws), scope.name),
+            )
+            yield PostgresTx(connection)
+
+    def bind_login(self, login: str, scope: Scope) -> None:
+        """Let the login role `login` read this one workspace with SQL of its own, and no other.
+
+        Raises InvalidInput for a name that is no role name, StorageError when the role is missing.
+        """
+        if not _LOGIN.fullmatch(login):
+            raise InvalidInput("The name is not a plain role name.")
+        with _translated(), self._owner() as connection:
+            rows = connection.execute(
+                "select distinct c.relname from pg_policy p join pg_class c on c.oid = p.polrelid"
+                " where p.polname = 'app'"
+            ).fetchall()
+            for (table,) in rows:
+                _bind(connection, table, login, scope.ws)
+
+    def cleans_at_once(self, limit: int) -> bool:
+        del limit
+        return False  # every table is locked and rewritten: a decision for the operator
+
+    def clean(self, progress: Callable[[str], None] | None = None) -> Cleaned:
+        from .postgres_clean import clean
+
+        with _translated(), self._owner(autocommit=True) as connection:
+            return clean(connection, progress)
+
+    def file_chunks(self, overlap: int) -> Iterator[tuple[str, bytes]]:
+        from .postgres_clean import file_chunks
+
+        with _translated(), self._owner(autocommit=True) as connection:
+            yield from file_chunks(connection, overlap)
+
+    def living_bytes(self) -> Iterator[bytes]:
+        with _translated(), self._owner() as connection:
+            connection.read_only = True
+            with connection.cursor(name="dellm_living") as cursor:
+                cursor.execute("select text, metadata, payload from record")
+                for row in cursor:
+                    yield from database.content_bytes(*row)
+
+    def out_of_reach(self) -> tuple[str, ...]:
+        return (
+            "backups, archived or replicated write-ahead log",
+            "server logs written outside the data directory",
+            "blocks the file system or the drive keeps after they are overwritten",
+            "swap space and core dumps",
+        )
+
+    def close(self) -> None:
+        with self._guard:
+            self._pool.close()
+
+
+def _configure(connection: psycopg.Connection[Row]) -> None:
+    register_vector(connection)
+    connection.commit()
+
+
+def _apply(connection: psycopg.Connection[Row], number: int, name: str, script: str) -> None:
+    try:
+        connection.execute("create extension if not exists vector")
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFile):
+        missing = SchemaError(
+            "The extension pgvector is not in this database and could not be created.",
+            remedy="Let an administrator run CREATE EXTENSION vector.",
+        )
+    else:
+        connection.execute(script)
+        connection.execute(
+            "insert into migration values (%s, %s, %s)", (number, name, database.now())
+        )
+        return
+    raise missing
+
+
+def _bind(connection: psycopg.Connection[Row], table: str, login: str, ws: int) -> None:
+    names = {
+        "policy": composed.Identifier(f"login_{login}"),
+        "table": composed.Identifier(table),
+        "login": composed.Identifier(login),
+        "ws": composed.Literal(ws),
+    }
+    for statement in (
+        "drop policy if exists {policy} on {table}",
+        "create policy {policy} on {table} for select to {login} using (ws = {ws})",
+        "grant select on {table} to {login}",
+    ):
+        connection.execute(composed.SQL(statement).format(**names))

@@ -1,0 +1,99 @@
+"""A plan as a tree for people: rich does the drawing, here is what stands in it."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+    from .plan import Plan
+
+MOST = 60  # lines of one kind; the rest are counted
+LINE = 72  # characters of a record that are shown
+
+
+def tree(plan: Plan) -> str:
+    """Return the plan as an indented tree of plain text, a reason on each line."""
+    from rich.console import Console
+
+    out = StringIO()
+    Console(file=out, width=120, color_system=None, markup=False, highlight=False).print(
+        rich_tree(plan)
+    )
+    return out.getvalue().rstrip("\n")
+
+
+def rich_tree(plan: Plan) -> Tree:
+    """Return the plan as a rich tree: each match with what was made from it below."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    root = Tree(Text(_headline(plan)))
+    below: dict[int, list[int]] = {}
+    for one in plan.dependents:
+        below.setdefault(one.trace[-2] if len(one.trace) > 1 else 0, []).append(one.id)
+    traces = {one.id: one for one in plan.dependents}
+    left = [MOST]
+
+    def add(branch: Tree, id_: int, why: str) -> None:
+        pending = [(branch, id_, why)]
+        while pending:
+            above, node, reason = pending.pop()
+            if left[0] == 0:
+                continue
+            left[0] -= 1
+            grown = above.add(Text(_line(plan, node, reason)))
+            for child in reversed(below.get(node, ())):
+                path = " → ".join(str(step) for step in traces[child].trace)
+                word = "copy" if traces[child].copy else "made from it"
+                pending.append((grown, child, f"{word}: {path}"))
+
+    for match in plan.matches:
+        add(root, match.id, match.reason)
+    hidden = len(plan) - (MOST - left[0])
+    if hidden > 0:
+        root.add(Text(f"and {hidden} more"))
+    _others(plan, root)
+    return root
+
+
+def _others(plan: Plan, root: Tree) -> None:
+    from rich.text import Text
+
+    for title, listed in (
+        ("spared by the chosen reach", plan.spared),
+        ("held back", plan.held),
+        ("suspects: not taken unless named with include=", plan.suspects),
+    ):
+        if listed:
+            branch = root.add(Text(f"{title} ({len(listed)})"))
+            for one in listed[:MOST]:
+                branch.add(Text(_line(plan, one.id, one.why)))
+
+
+def _headline(plan: Plan) -> str:
+    if not plan:
+        return "nothing matches: nothing would be changed"
+    made = len(plan) - len(plan.matches)
+    relaxed = f", relaxed reach {plan.reach}" if plan.reach.relaxed else ""
+    threads = f" in {len(plan.threads)} thread(s)" if plan.threads else ""
+    return f"{plan.mode}: {len(plan)} record(s){threads}: {len(plan.matches)} matched, {made} made from them{relaxed}"
+
+
+def _line(plan: Plan, id_: int, why: str) -> str:
+    entry = plan.entries.get(id_)
+    if entry is None:
+        return f"{id_}  [{why}]"
+    shown = " ".join(entry.excerpt.split())
+    cut = shown if len(shown) <= LINE else shown[: LINE - 1] + "…"
+    return f"{id_} {entry.role}: {_visible(cut)}  [{why}]"
+
+
+def _visible(text: str) -> str:
+    """Return text that any terminal can show: control characters and surrogates escaped."""
+    return "".join(
+        letter if letter.isprintable() or letter == " " else f"\\x{ord(letter):02x}"
+        for letter in text
+    )

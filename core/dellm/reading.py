@@ -1,0 +1,91 @@
+"""Reading records back: by id, by thread, all of them. Only what may be used is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .database import Scope, Tx
+from .encoding import encode
+from .errors import NotFound
+from .records import Record
+from .storing import COLUMNS
+
+_USABLE = "status in (0, 3) and (retention_until is null or retention_until > :at)"
+
+
+def get(tx: Tx, scope: Scope, id_: int, at: int) -> Record:
+    """Return the record; NotFound when it is not there to be read (erased, suppressed, never was)."""
+    row = tx.one(
+        f"select {COLUMNS} from record where ws = :ws and id = :id and {_USABLE}",
+        ws=scope.ws,
+        id=id_,
+        at=at,
+    )
+    if row is None:
+        raise NotFound(f"No usable record has the id {id_}.")
+    return Record.from_row(row, scope.name)
+
+
+def several(tx: Tx, scope: Scope, ids: Sequence[int], at: int | None) -> dict[int, Record]:
+    """Return the records by id; only usable ones, or whatever is stored when `at` is None."""
+    usable = f"and {_USABLE}" if at is not None else ""
+    values = {} if at is None else {"at": at}
+    rows = tx.all(
+        f"select {COLUMNS} from record where ws = :ws and id in :ids {usable}",
+        ws=scope.ws,
+        ids=list(ids),
+        **values,
+    )
+    return {row[0]: Record.from_row(row, scope.name) for row in rows}
+
+
+def thread(
+    tx: Tx, scope: Scope, name: str, at: int, *, last: int | None = None, before: int | None = None
+) -> list[Record]:
+    """Return the usable records of a thread in order; the newest `last` of them, if given.
+
+    `before` leaves out what stands at or after that record's place.
+    """
+    rows = tx.all(
+        f"select {COLUMNS} from record where ws = :ws and thread = :thread and {_USABLE} "
+        "and (cast(:before as bigint) is null or place < :before) "
+        "order by place desc, id desc limit :last",
+        ws=scope.ws,
+        thread=encode(name),
+        at=at,
+        before=before,
+        last=(1 << 62) if last is None else last,
+    )
+    return [Record.from_row(row, scope.name) for row in reversed(rows)]
+
+
+def threads(tx: Tx, scope: Scope, at: int) -> list[tuple[str, int]]:
+    """Return (thread as stored, number of usable records), by name."""
+    rows = tx.all(
+        f"select thread, count(*) from record where ws = :ws and thread <> '' and {_USABLE} "
+        "group by thread order by thread",
+        ws=scope.ws,
+        at=at,
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def page(tx: Tx, scope: Scope, after: int, limit: int, at: int) -> list[Record]:
+    """Return the next `limit` usable records above an id, ascending."""
+    rows = tx.all(
+        f"select {COLUMNS} from record where ws = :ws and id > :after and {_USABLE} "
+        "order by id limit :limit",
+        ws=scope.ws,
+        after=after,
+        limit=limit,
+        at=at,
+    )
+    return [Record.from_row(row, scope.name) for row in rows]
+
+
+def all_ids(tx: Tx, scope: Scope, at: int) -> list[int]:
+    """Return the ids of the usable records, ascending."""
+    rows = tx.all(
+        f"select id from record where ws = :ws and {_USABLE} order by id", ws=scope.ws, at=at
+    )
+    return [row[0] for row in rows]

@@ -1,0 +1,198 @@
+"""Recall: the verbs that read. Each is one snapshot, and changes no record.
+
+`Memory` adds the verbs that write; both see one workspace only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from . import context as contexts
+from . import (
+    drawing,
+    explaining,
+    indexing,
+    ledger,
+    provenance,
+    reading,
+    receipts,
+    search,
+    storing,
+    verify,
+)
+from . import scan as scanning
+from .database import Filter
+from .encoding import decode, encode
+from .engine import Engine
+from .errors import InvalidInput
+from .records import Chosen, Context, Record
+from .selectors import Look
+
+PAGE = 500  # records that an export reads at a time
+
+
+class Recall:
+    """What can be asked of one workspace of an open memory. Thread-safe."""
+
+    def __init__(self, engine: Engine, workspace: str) -> None:
+        """Use Memory.open and Memory.workspace instead."""
+        self._engine = engine
+        self.id = workspace
+
+    # context and search
+
+    def context(
+        self,
+        query: str,
+        *,
+        thread: str | None = None,
+        k: int = 5,
+        threshold: float | None = None,
+        last: int = 0,
+        by: str | None = None,
+        scope: str = "workspace",
+        budget: int | None = None,
+        count: Callable[[str], int] = contexts.estimated_tokens,
+        without: Sequence[int] = (),
+    ) -> Context:
+        """Choose what goes into the prompt for a query; see context.Choice for each option.
+
+        `by` defaults to "meaning", or "keyword" for a memory without an embedder. Missing vectors
+        are made first. Raises EmbedderError, InvalidInput.
+        """
+        by = by or ("meaning" if self._engine.embedder else "keyword")
+        choice = contexts.Choice(k, threshold, last, by, scope, budget, count, frozenset(without))
+        choice.check()
+        storing.check_thread(thread)
+        asked = self._query(query, vectors=by != "keyword" and k > 0)
+        with self._engine.reading(self.id) as (tx, bound):
+            return contexts.choose(tx, bound, asked, thread, choice, self._now())
+
+    def _query(self, text: str, *, vectors: bool) -> contexts.Query:
+        if not isinstance(text, str):
+            raise InvalidInput("The query is not a string.")
+        if not vectors:
+            return contexts.Query(text, None, 0.0)
+        indexing.ready(self._engine, self.id)
+        embedder = indexing.needed(self._engine)
+        return contexts.Query(text, indexing.query_vector(self._engine, text), embedder.threshold)
+
+    def search(
+        self,
+        query: str,
+        *,
+        by: str | None = None,
+        limit: int = 10,
+        thread: str | None = None,
+        threshold: float | None = None,
+    ) -> list[Chosen]:
+        """Return the best records for a query, best first; `by` as in context."""
+        by = by or ("meaning" if self._engine.embedder else "keyword")
+        contexts.Choice(k=limit, by=by).check()
+        asked = self._query(query, vectors=by != "keyword")
+        keep = Filter(at=self._now(), thread=None if thread is None else encode(thread))
+        least = asked.threshold if threshold is None else threshold
+        with self._engine.reading(self.id) as (tx, scope):
+            rankings = []
+            if asked.vector is not None:
+                rankings.append(search.by_meaning(tx, scope.ws, asked.vector, limit, least, keep))
+            if by != "meaning":
+                rankings.append(search.by_keyword(tx, scope.ws, query, limit, keep))
+            hits = rankings[0] if len(rankings) == 1 else search.fused(rankings, limit)
+            found = reading.several(tx, scope, [id_ for id_, _ in hits], keep.at)
+        return [Chosen(found[id_], score, by) for id_, score in hits if id_ in found]
+
+    # reading
+
+    def get(self, id_: int) -> Record:
+        """Return a record; NotFound when it is not there to be read."""
+        with self._engine.reading(self.id) as (tx, scope):
+            return reading.get(tx, scope, id_, self._now())
+
+    def history(
+        self, thread: str, *, last: int | None = None, before: int | None = None
+    ) -> list[Record]:
+        """Return the records of a thread in order, or its newest `last`; `before` a place."""
+        with self._engine.reading(self.id) as (tx, scope):
+            return reading.thread(tx, scope, thread, self._now(), last=last, before=before)
+
+    def threads(self) -> dict[str, int]:
+        """Return the threads by name, with the number of their records."""
+        with self._engine.reading(self.id) as (tx, scope):
+            return {decode(name): n for name, n in reading.threads(tx, scope, self._now())}
+
+    def export(self) -> Iterator[Record]:
+        """Yield every record that may be read, by id; pages of them, no transaction stays open."""
+        last = 0
+        while page := self._page(last):
+            yield from page
+            last = page[-1].id
+
+    def _page(self, after: int) -> list[Record]:
+        with self._engine.reading(self.id) as (tx, scope):
+            return reading.page(tx, scope, after, PAGE, self._now())
+
+    # provenance
+
+    def dependents(self, ids: Sequence[int]) -> list[int]:
+        """Return Dep(M): the living records of `ids` and all made from them, ascending."""
+        with self._engine.reading(self.id) as (tx, scope):
+            return [one for one in provenance.dependents(tx, scope.ws, ids) if one > 0]
+
+    def context_of(self, id_: int) -> list[int]:
+        """Return context(m): the ids that were in the record's prompt, in order."""
+        with self._engine.reading(self.id) as (tx, scope):
+            return provenance.context_of(tx, scope.ws, id_)
+
+    def used_in(self, id_: int) -> list[int]:
+        """Return the inverse of context: the replies that had the record in their prompt."""
+        with self._engine.reading(self.id) as (tx, scope):
+            return provenance.used_in(tx, scope.ws, id_)
+
+    def explain(self, id_: int) -> explaining.Explanation:
+        """Answer "why do you know this?" for a record; NotFound when it is not there."""
+        with self._engine.reading(self.id) as (tx, scope):
+            return explaining.explain(tx, scope, id_, self._now())
+
+    def graph(self, ids: Sequence[int] | None = None) -> drawing.Drawing:
+        """Return the provenance graph of the records given, or of all that may be read."""
+        with self._engine.reading(self.id) as (tx, scope):
+            chosen = ids
+            if chosen is None:
+                chosen = reading.all_ids(tx, scope, self._now())
+            return drawing.draw(tx, scope.ws, chosen)
+
+    # proof
+
+    def receipt(self, number: int) -> receipts.Receipt:
+        """Return a receipt by number, with the level reached by now; NotFound."""
+        with self._engine.reading(self.id) as (tx, scope):
+            return receipts.read(tx, scope.ws, scope.name, number)
+
+    def receipts(self) -> list[receipts.Receipt]:
+        """Return every receipt of the workspace, oldest first."""
+        with self._engine.reading(self.id) as (tx, scope):
+            return receipts.all_of(tx, scope.ws, scope.name)
+
+    def ledger(self) -> list[ledger.LedgerEntry]:
+        """Return the audit chain, oldest first; it holds no content."""
+        with self._engine.reading(self.id) as (tx, scope):
+            return ledger.entries(tx, scope.ws)
+
+    def scan(self, value: str, *, files: bool = True) -> scanning.ScanReport:
+        """Return every place that still holds a value, in any spelling: tables and, if asked, files.
+
+        Tables are looked at inside this workspace; files are the whole database's and only counted.
+        """
+        return scanning.scan(self._engine, self.id, value, files=files)
+
+    def verify(self) -> verify.VerifyReport:
+        """Check the audit chain and the consistency of what is stored."""
+        with self._engine.reading(self.id) as (tx, scope):
+            return verify.verify(tx, scope)
+
+    def _now(self) -> int:
+        return self._engine.options.clock()
+
+    def _look(self) -> Look:
+        return Look(self._engine.options.region, self._now())

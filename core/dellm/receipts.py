@@ -1,0 +1,137 @@
+"""Receipts: what a forget did, to what level, what it did not reach. No content, no hash of any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from . import ledger
+from .database import Tx
+from .errors import NotFound
+from .ledger import LedgerEntry
+from .records import from_micros
+
+FORGETS = ("erase", "suppress", "redact")
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was done, and to what level.
+
+    `level` is the one reached so far: "suppressed" (not used any more, undoable), "erased" (no read returns it, the rows are gone) or
+    "scrubbed" (its bytes were looked for in every file of the database and are in none).
+    """
+
+    number: int
+    workspace: str
+    at: datetime
+    mode: str
+    reach: str
+    relaxed: bool
+    level: str
+    ids: tuple[int, ...]
+    matched: int
+    redacted: Mapping[int, int] = field(default_factory=dict)
+    spared: int = 0
+    held: tuple[int, ...] = ()
+    exposures: Mapping[str, int] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
+    out_of_reach: tuple[str, ...] = ()
+    digest: str = ""
+
+    @property
+    def id(self) -> str:
+        """The receipt's name: workspace and number in its audit chain."""
+        return f"{self.workspace}/{self.number}"
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __str__(self) -> str:
+        lines = [f"{self.level}: {len(self.ids)} record(s), {self.matched} of them matched"]
+        lines += [f"receipt {self.id}, {self.at:%Y-%m-%d %H:%M:%S} UTC, reach {self.reach}"]
+        if self.relaxed:
+            lines.append(f"relaxed reach: {self.spared} dependent(s) were left")
+        if self.held:
+            lines.append(f"held back: {len(self.held)} record(s)")
+        for model, replies in self.exposures.items():
+            lines.append(f"was sent to {model} for {replies} reply(s): not ours to erase there")
+        lines += [f"out of reach: {one}" for one in self.out_of_reach]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the receipt as plain JSON values."""
+        return {
+            "id": self.id,
+            "workspace": self.workspace,
+            "at": self.at.isoformat(),
+            "mode": self.mode,
+            "reach": self.reach,
+            "relaxed": self.relaxed,
+            "level": self.level,
+            "ids": list(self.ids),
+            "matched": self.matched,
+            "redacted": {str(old): new for old, new in self.redacted.items()},
+            "spared": self.spared,
+            "held": list(self.held),
+            "exposures": dict(self.exposures),
+            "rows": dict(self.rows),
+            "out_of_reach": list(self.out_of_reach),
+            "digest": self.digest,
+        }
+
+
+def read(tx: Tx, ws: int, workspace: str, number: int) -> Receipt:
+    """Return a receipt by its number; NotFound when the chain has no such forget."""
+    entry = ledger.entry(tx, ws, number)
+    if entry is None or entry.action not in FORGETS:
+        raise NotFound(f"There is no receipt {number} in this workspace.")
+    return from_entry(entry, workspace, scrubbed(tx, ws))
+
+
+def all_of(tx: Tx, ws: int, workspace: str) -> list[Receipt]:
+    """Return every receipt of the workspace, oldest first."""
+    done = scrubbed(tx, ws)
+    return [
+        from_entry(entry, workspace, done)
+        for entry in ledger.entries(tx, ws)
+        if entry.action in FORGETS
+    ]
+
+
+def scrubbed(tx: Tx, ws: int) -> set[int]:
+    """Return the numbers of the receipts that a scrub has found clean."""
+    return {
+        number
+        for entry in ledger.entries(tx, ws)
+        if entry.action == "scrub"
+        for number in entry.body["receipts"]
+    }
+
+
+def from_entry(
+    entry: LedgerEntry, workspace: str, scrubbed_ones: Sequence[int] | set[int]
+) -> Receipt:
+    """Return the receipt that a ledger entry records."""
+    body = entry.body
+    level = "suppressed" if entry.action == "suppress" else "erased"
+    return Receipt(
+        number=entry.seq,
+        workspace=workspace,
+        at=from_micros(entry.at),
+        mode=entry.action,
+        reach=body["reach"],
+        relaxed=body["relaxed"],
+        level="scrubbed" if entry.seq in scrubbed_ones and level == "erased" else level,
+        ids=tuple(body["ids"]),
+        matched=body["matched"],
+        redacted={int(old): new for old, new in body["redacted"].items()},
+        spared=body["spared"],
+        held=tuple(body["held"]),
+        exposures=body["exposures"],
+        rows=body["rows"],
+        out_of_reach=tuple(body["out_of_reach"]),
+        digest=body["digest"],
+    )

@@ -1,0 +1,117 @@
+"""Keyed windows of erased content, by which the files are later proved clean without the content.
+
+A window is 16 bytes of an erased text as it lies in the files. What is kept of it is one 63-bit
+number under the workspace's key: 24 bits from the first eight bytes by a multiplication, so that
+numpy can test every offset of a file, and 39 bits of an HMAC of all sixteen. The numbers are
+deleted as soon as a scrub has found none of the windows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .database import Scope, Tx
+from .encoding import encode
+
+WINDOW = 16  # bytes
+MOST = 512  # windows kept for one receipt
+_LOW = 39
+_FIRST = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """The windows of a workspace that are still to be looked for."""
+
+    factor: int
+    key: bytes
+    wanted: frozenset[int]
+
+    def in_chunk(self, chunk: bytes) -> set[int]:
+        """Return the wanted windows that the bytes hold."""
+        found = {self._probe(chunk[at : at + WINDOW]) for at in self._likely(chunk)}
+        return found & self.wanted
+
+    def _likely(self, chunk: bytes) -> Iterator[int]:
+        """Yield the offsets whose first eight bytes may begin a wanted window."""
+        table = np.zeros(1 << _FIRST, dtype=bool)
+        table[[probe >> _LOW for probe in self.wanted]] = True
+        factor = np.uint64(self.factor)
+        for shift in range(8):
+            count = (len(chunk) - shift) // 8
+            if count < 1:
+                return
+            words: NDArray[np.uint64] = np.frombuffer(chunk, "<u8", count, shift)
+            for at in np.flatnonzero(table[(words * factor) >> np.uint64(64 - _FIRST)]):
+                offset = int(at) * 8 + shift
+                if offset + WINDOW <= len(chunk):
+                    yield offset
+
+    def _probe(self, window: bytes) -> int:
+        return _probe(self.key, self.factor, window)
+
+
+def _probe(key: bytes, factor: int, window: bytes) -> int:
+    first = int.from_bytes(window[:8], "little") * factor % (1 << 64) >> (64 - _FIRST)
+    rest = int.from_bytes(hmac.digest(key, window, hashlib.sha256)[:8], "little")
+    return first << _LOW | rest % (1 << _LOW)
+
+
+def _keys(scope: Scope) -> tuple[bytes, int]:
+    key = hmac.digest(scope.secret, b"residue", hashlib.sha256)
+    return key, int.from_bytes(key[:8], "little") | 1
+
+
+def note(tx: Tx, scope: Scope, receipt: int, texts: Sequence[tuple[int, str]]) -> None:
+    """Keep windows of the texts that are being erased, spread evenly over them."""
+    key, factor = _keys(scope)
+    probes: set[int] = set()
+    for _, text in texts[:: max(1, len(texts) * 3 // MOST)]:
+        probes.update(_probe(key, factor, window) for window in _windows(encode(text).encode()))
+        if len(probes) >= MOST:
+            break
+    tx.many(
+        "insert into residue(ws, receipt, probe) values (:ws, :receipt, :probe)",
+        [{"ws": scope.ws, "receipt": receipt, "probe": probe} for probe in sorted(probes)],
+    )
+
+
+def _windows(data: bytes) -> set[bytes]:
+    last = len(data) - WINDOW
+    if last < 0:
+        return set()
+    return {data[at : at + WINDOW] for at in (0, last // 2, last)}
+
+
+def pending(tx: Tx, scope: Scope) -> tuple[Probes, list[int]]:
+    """Return what is still to be looked for, and the receipts it belongs to."""
+    rows = tx.all("select receipt, probe from residue where ws = :ws", ws=scope.ws)
+    key, factor = _keys(scope)
+    wanted = frozenset(row[1] for row in rows)
+    return Probes(factor, key, wanted), sorted({row[0] for row in rows})
+
+
+def still_living(probes: Probes, found: Collection[int], texts: Iterable[bytes]) -> set[int]:
+    """Return which of the found windows stand in texts that were not erased: no residue of theirs."""
+    if not found:
+        return set()
+    narrowed = Probes(probes.factor, probes.key, frozenset(found))
+    living: set[int] = set()
+    for text in texts:
+        living |= narrowed.in_chunk(text)
+    return living
+
+
+def settle(tx: Tx, ws: int, receipts: Sequence[int]) -> None:
+    """Delete the windows of receipts that were found clean."""
+    tx.run(
+        "delete from residue where ws = :ws and receipt in :receipts",
+        ws=ws,
+        receipts=list(receipts),
+    )

@@ -1,0 +1,187 @@
+"""Contexts as sequences: a chat that sends its whole history writes O(1) rows a turn.
+
+A sequence is immutable: a base sequence plus what was appended. `Tips` remembers, per thread, the
+ids of the longest sequences and where each of their bases ends, so that a longer context is stored
+as an extension, and a shorter one finds its own sequence again. What `Tips` says is only a guess
+about the database: a base is used after its row was found alive in the same transaction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from . import provenance
+from .database import Scope, Tx
+from .encoding import encode
+
+DIRECT = 8  # a context up to this long that extends nothing is stored as direct parents
+TIPS_PER_THREAD = 4
+THREADS = 256
+
+
+@dataclass(slots=True)
+class Tip:
+    """The ids of a sequence, and (length, sequence id) of it and of every base below it."""
+
+    ids: list[int]
+    marks: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A live sequence that holds the first `length` ids of a context."""
+
+    sequence: int
+    length: int
+
+
+class Tips:
+    """The newest sequences of the threads this process has written to. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._tips: OrderedDict[tuple[int, str], list[Tip]] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def find(self, ws: int, thread: str, ids: Sequence[int]) -> Tip | None:
+        """Return the tip that shares the longest marked beginning with `ids`, if any does."""
+        with self._guard:
+            tips = list(self._tips.get((ws, thread), ()))
+        best = max(tips, key=lambda tip: _shared(tip, ids), default=None)
+        return best if best is not None and _shared(best, ids) else None
+
+    def note(self, ws: int, thread: str, tip: Tip) -> None:
+        """Remember a committed sequence; it takes the place of the tip it extends."""
+        with self._guard:
+            tips = self._tips.setdefault((ws, thread), [])
+            known = {mark[1] for mark in tip.marks}
+            tips[:] = [one for one in tips if one.marks[-1][1] not in known][-TIPS_PER_THREAD + 1 :]
+            tips.append(tip)
+            self._tips.move_to_end((ws, thread))
+            while len(self._tips) > THREADS:
+                self._tips.popitem(last=False)
+
+    def drop(self, ws: int, thread: str, tip: Tip) -> None:
+        """Forget a tip that turned out to be dead."""
+        with self._guard:
+            tips = self._tips.get((ws, thread), [])
+            tips[:] = [one for one in tips if one is not tip]
+
+
+def _shared(tip: Tip, ids: Sequence[int]) -> int:
+    """Return the length of the longest base of `tip` that `ids` begins with."""
+    if list(ids[: len(tip.ids)]) == tip.ids:
+        return len(tip.ids)
+    for length, _ in reversed(tip.marks):
+        if length <= len(ids) and tip.ids[:length] == list(ids[:length]):
+            return length
+    return 0
+
+
+def attach_context(
+    tx: Tx, scope: Scope, child: int, ids: Sequence[int], thread: str, fresh: int, tips: Tips
+) -> Tip | None:
+    """Write the edges that make `ids` the context of record `child`, in order.
+
+    `fresh` is a sequence id reserved for this write. Returns the tip to note after the commit.
+    Raises ContextForgotten, NotFound (nothing is written then).
+    """
+    if not ids:
+        return None
+    base, known = _base(tx, scope, ids, thread, tips)
+    provenance.require_usable(tx, scope.ws, ids[base.length if base else 0 :])
+    if base is None and len(ids) <= DIRECT:
+        _write(tx, scope.ws, child, [(pos + 1, one) for pos, one in enumerate(ids)])
+        return None
+    sequence = fresh
+    if base is not None and base.length == len(ids):
+        sequence = base.sequence
+    else:
+        _write_sequence(tx, scope.ws, fresh, ids, thread, base)
+    _write(tx, scope.ws, child, [(0, sequence)])
+    marks = [mark for mark in known if base and mark[0] <= base.length]
+    return Tip(list(ids), [*marks, (len(ids), sequence)] if sequence == fresh else marks)
+
+
+def attach_surviving(tx: Tx, ws: int, child: int, ids: Sequence[int]) -> None:
+    """Write what is left of a record's context as direct parents; the ids were checked before."""
+    _write(tx, ws, child, [(pos + 1, one) for pos, one in enumerate(ids)])
+
+
+def _base(
+    tx: Tx, scope: Scope, ids: Sequence[int], thread: str, tips: Tips
+) -> tuple[Base | None, list[tuple[int, int]]]:
+    while tip := tips.find(scope.ws, thread, ids):
+        base = _alive(tx, scope.ws, tip, ids)
+        if base is not None:
+            return base, tip.marks
+        tips.drop(scope.ws, thread, tip)
+    if len(ids) > DIRECT and (tip := _stored_tip(tx, scope.ws, thread, len(ids))):
+        base = _alive(tx, scope.ws, tip, ids)
+        return base, tip.marks
+    return None, []
+
+
+def _alive(tx: Tx, ws: int, tip: Tip, ids: Sequence[int]) -> Base | None:
+    """Return the longest live base of `tip` that `ids` begins with."""
+    shared = _shared(tip, ids)
+    usable = list(takewhile(lambda mark: mark[0] <= shared, tip.marks))
+    for length, sequence in reversed(usable):
+        row = tx.one(
+            "select length from sequence where ws = :ws and id = :id and dead_at is null",
+            ws=ws,
+            id=sequence,
+        )
+        if row is not None and row[0] == length:
+            return Base(sequence, length)
+    return None
+
+
+def _stored_tip(tx: Tx, ws: int, thread: str, most: int) -> Tip | None:
+    """Return the newest live sequence of the thread from the database, for a cold start."""
+    row = tx.one(
+        "select id from sequence where ws = :ws and thread = :thread and dead_at is null "
+        "and length <= :most order by id limit 1",
+        ws=ws,
+        thread=encode(thread),
+        most=most,
+    )
+    if row is None:
+        return None
+    marks = tx.all(
+        "with recursive chain(id) as ("
+        " select cast(:id as bigint)"
+        " union"
+        " select e.parent from chain cross join edge e"
+        " where e.ws = :ws and e.child = chain.id and e.pos = 0) "
+        "select s.length, s.id from chain cross join sequence s where s.ws = :ws and s.id = chain.id "
+        "order by s.length",
+        ws=ws,
+        id=row[0],
+    )
+    return Tip(provenance.expand(tx, ws, row[0]), [(length, id_) for length, id_ in marks])
+
+
+def _write_sequence(
+    tx: Tx, ws: int, sequence: int, ids: Sequence[int], thread: str, base: Base | None
+) -> None:
+    tx.run(
+        "insert into sequence(ws, id, thread, length) values (:ws, :id, :thread, :length)",
+        ws=ws,
+        id=sequence,
+        thread=encode(thread),
+        length=len(ids),
+    )
+    start = base.length if base else 0
+    rows = [(pos + 1, one) for pos, one in enumerate(ids[start:])]
+    _write(tx, ws, sequence, [(0, base.sequence), *rows] if base else rows)
+
+
+def _write(tx: Tx, ws: int, child: int, parents: Sequence[tuple[int, int]]) -> None:
+    tx.many(
+        "insert into edge(ws, child, pos, parent) values (:ws, :child, :pos, :parent)",
+        [{"ws": ws, "child": child, "pos": pos, "parent": parent} for pos, parent in parents],
+    )

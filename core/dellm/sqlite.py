@@ -1,0 +1,403 @@
+"""SQLite through apsw: the only module that knows SQLite's dialect and files.
+
+One connection behind a lock serves every thread of the process; other processes take turns
+through SQLite's own locking. ``secure_delete`` is set and asserted on every connection.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, LiteralString
+
+import apsw
+import numpy as np
+
+from . import database, matrix
+from .database import Cleaned, Filter, Row, Scope, Vector
+from .errors import DatabaseClosed, SchemaError, StorageError
+
+APPLICATION_ID = 0x44654C4C  # "DeLL" in the file's header: tells our files from others
+BUSY_MS = 30_000
+CHUNK = 4 << 20
+# The keyword index keys its rows by workspace and record, so that a term is looked up inside one
+# workspace by a range of rowids.
+_SHIFT = 32
+_LIST = re.compile(r"\bin :(\w+)")
+
+_PROBLEMS: tuple[tuple[type[apsw.Error], type[StorageError], str], ...] = (
+    (apsw.NotADBError, SchemaError, "The file is not a SQLite database."),
+    (apsw.CorruptError, StorageError, "The database file is damaged."),
+    (apsw.ReadOnlyError, StorageError, "The database file is read-only."),
+    (apsw.FullError, StorageError, "The disk is full."),
+    (apsw.BusyError, StorageError, "Another process kept the database locked."),
+    (apsw.LockedError, StorageError, "Another process kept the database locked."),
+    (apsw.CantOpenError, StorageError, "The database file cannot be opened."),
+    (apsw.IOError, StorageError, "Reading or writing the database file failed."),
+    (apsw.ConnectionClosedError, DatabaseClosed, "The memory is closed."),
+)
+
+
+@lru_cache(maxsize=512)
+def _translate(sql: str) -> str:
+    return _LIST.sub(r"in (select value from json_each(:\1))", sql)
+
+
+def _bindings(values: Mapping[str, object]) -> dict[str, Any]:
+    return {name: _binding(value) for name, value in values.items()}
+
+
+def _binding(value: object) -> object:
+    if isinstance(value, list):
+        return json.dumps(value)
+    return value.tobytes() if isinstance(value, np.ndarray) else value
+
+
+def _problem(error: apsw.Error) -> StorageError:
+    # SQLite's own messages may quote values; ours never do.
+    for kind, leaf, sentence in _PROBLEMS:
+        if isinstance(error, kind):
+            return leaf(sentence)
+    return StorageError(f"SQLite reported {type(error).__name__}.")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    problem: StorageError | None = None
+    try:
+        yield
+    except apsw.Error as error:
+        problem = _problem(error)
+    if problem is not None:
+        raise problem from None
+
+
+class SqliteTx:
+    """A transaction on the shared connection; made by SqliteDatabase.transaction only."""
+
+    def __init__(self, connection: apsw.Connection, matrices: matrix.Matrices) -> None:
+        self._connection = connection
+        self._matrices = matrices
+
+    def all(self, sql: LiteralString, **values: object) -> list[Row]:
+        return self._connection.execute(_translate(sql), _bindings(values)).fetchall()
+
+    def one(self, sql: LiteralString, **values: object) -> Row | None:
+        return self._connection.execute(_translate(sql), _bindings(values)).fetchone()
+
+    def run(self, sql: LiteralString, **values: object) -> int:
+        self._connection.execute(_translate(sql), _bindings(values)).fetchall()
+        return self._connection.changes()
+
+    def many(self, sql: LiteralString, rows: Sequence[Mapping[str, object]]) -> None:
+        self._connection.executemany(sql, [_bindings(row) for row in rows])
+
+    def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
+        yield from self._connection.execute(_translate(sql), _bindings(values))
+
+    def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+        self._connection.executemany(
+            "insert into keyword(rowid, terms) values (?, ?)",
+            [(ws << _SHIFT | id_, " ".join(terms)) for id_, terms in rows if terms],
+        )
+
+    def drop_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+        self._connection.executemany(
+            "insert into keyword(keyword, rowid, terms) values ('delete', ?, ?)",
+            [(ws << _SHIFT | id_, " ".join(terms)) for id_, terms in rows if terms],
+        )
+
+    def with_term(self, ws: int, term: str) -> list[int]:
+        low = ws << _SHIFT
+        rows = self._connection.execute(
+            "select rowid from keyword where keyword match ? and rowid between ? and ?",
+            (f'"{term}"', low, low | (1 << _SHIFT) - 1),
+        )
+        return [rowid - low for (rowid,) in rows]
+
+    def nearest(self, ws: int, query: Vector, limit: int, keep: Filter) -> list[tuple[int, float]]:
+        return self._matrices.nearest(self, ws, query, limit, keep)
+
+    def tables(self) -> list[tuple[str, list[str], bool]]:
+        names = self._connection.execute(
+            "select name from sqlite_schema where type = 'table' order by name"
+        ).fetchall()
+        found: list[tuple[str, list[str], bool]] = []
+        for (name,) in names:
+            listed = self._connection.execute("select name from pragma_table_info(?)", (name,))
+            columns = [str(row[0]) for row in listed]
+            found.append((str(name), columns, "ws" in columns))
+        return found
+
+    def table_rows(self, table: str, columns: Sequence[str], ws: int | None) -> Iterator[Row]:
+        listed = ", ".join(_quoted(column) for column in columns)
+        sql = f"select {listed} from {_quoted(table)}"
+        if ws is None:
+            yield from self._connection.execute(sql)
+        else:
+            yield from self._connection.execute(f"{sql} where ws = ?", (ws,))
+
+
+def _refuse_others(connection: apsw.Connection) -> None:
+    """Raise SchemaError for a file of another program, before anything in it is touched."""
+    if connection.pragma("application_id") == APPLICATION_ID:
+        return
+    if connection.execute("select count(*) from sqlite_schema").get:
+        raise SchemaError("The file is a SQLite database of another program.")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+class SqliteDatabase:
+    """An open SQLite file, or a database in memory for ":memory:"."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: str) -> None:
+        self.location = path
+        self._lock = threading.RLock()
+        self._closed = False
+        self._matrices = matrix.Matrices()
+        with _translated():
+            self._connection = self._connect()
+        try:
+            with _translated():
+                self._migrate()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(self.location)
+        connection.set_busy_timeout(BUSY_MS)
+        _refuse_others(connection)
+        if not connection.pragma("page_count"):
+            # Five vectors of 384 numbers to a page instead of two: a fifth less space.
+            connection.pragma("page_size", 8192)
+        if connection.pragma("journal_mode") != "wal":
+            connection.pragma("journal_mode", "wal")
+        for name, value in (("secure_delete", 1), ("synchronous", 1), ("cell_size_check", 1)):
+            connection.pragma(name, value)
+            if connection.pragma(name) != value:
+                raise StorageError(f"SQLite did not accept {name}.")
+        connection.pragma("cache_size", -65_536)
+        connection.pragma("temp_store", 2)
+        return connection
+
+    def _migrate(self) -> None:
+        connection = self._connection
+        if connection.pragma("application_id") != APPLICATION_ID or self._pending():
+            connection.execute("begin immediate")
+            try:
+                _refuse_others(connection)
+                self._apply()
+            except BaseException:
+                connection.execute("rollback")
+                raise
+            connection.execute("commit")
+        self._check_tokenizer()
+
+    def _applied(self) -> list[int]:
+        table = self._connection.execute(
+            "select count(*) from sqlite_schema where name = 'migration'"
+        ).get
+        if not table:
+            return []
+        return [row[0] for row in self._connection.execute("select number from migration")]
+
+    def _pending(self) -> list[tuple[int, str, str]]:
+        return database.pending(self.dialect, self._applied())
+
+    def _apply(self) -> None:
+        connection = self._connection
+        connection.execute(
+            "create table if not exists migration("
+            "number integer primary key, name text not null, applied_at integer not null)"
+        )
+        for number, name, sql in self._pending():
+            connection.execute(sql).fetchall()
+            connection.execute(
+                "insert into migration values (?, ?, ?)", (number, name, database.now())
+            )
+        connection.pragma("application_id", APPLICATION_ID)
+
+    def _check_tokenizer(self) -> None:
+        """Rebuild the keyword index if it was written under another Unicode version.
+
+        Terms are taken out of the index by naming them, so they must come out as they went in.
+        """
+        row = self._connection.execute(
+            "select value from setting where name = 'unicode'"
+        ).fetchone()
+        if row is not None and row[0] == unicodedata.unidata_version:
+            return
+        if self._connection.readonly("main"):
+            return
+        with self.transaction(Scope("", 0), write=True) as tx:
+            if row is not None:
+                self._rebuild_terms(tx)
+            tx.run(
+                "insert into setting(name, value) values ('unicode', :version) "
+                "on conflict (name) do update set value = excluded.value",
+                version=unicodedata.unidata_version,
+            )
+
+    def _rebuild_terms(self, tx: SqliteTx) -> None:
+        from .encoding import decode
+        from .terms import distinct
+
+        self._connection.execute("insert into keyword(keyword) values ('delete-all')")
+        for ws, id_, text in self._connection.execute("select ws, id, text from record"):
+            tx.add_terms(ws, [(id_, distinct(decode(text)))])
+
+    @contextmanager
+    def transaction(
+        self,
+        scope: Scope,  # noqa: ARG002 - PostgreSQL binds the connection to it; one SQL file has no roles
+        *,
+        write: bool = False,
+        durable: bool = False,
+        owner: bool = False,  # noqa: ARG002 - as above
+    ) -> Iterator[SqliteTx]:
+        with self._lock:
+            if self._closed:
+                raise DatabaseClosed("The memory is closed.")
+            with _translated():
+                if durable:
+                    self._connection.pragma("synchronous", 2)
+                try:
+                    with self._begun(write=write):
+                        yield SqliteTx(self._connection, self._matrices)
+                finally:
+                    if durable and not self._closed:
+                        self._connection.pragma("synchronous", 1)
+
+    @contextmanager
+    def _begun(self, *, write: bool) -> Iterator[None]:
+        connection = self._connection
+        connection.execute("begin immediate" if write else "begin")
+        try:
+            yield
+            connection.execute("commit")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("rollback")
+            raise
+
+    def cleans_at_once(self, limit: int) -> bool:
+        with self._lock, _translated():
+            pages = int(self._connection.pragma("page_count"))
+            return pages * int(self._connection.pragma("page_size")) <= limit
+
+    def clean(self, progress: Callable[[str], None] | None = None) -> Cleaned:
+        steps: list[str] = []
+
+        def done(step: str) -> None:
+            steps.append(step)
+            if progress:
+                progress(step)
+
+        with self._lock, _translated():
+            if self._closed:
+                raise DatabaseClosed("The memory is closed.")
+            self._connection.set_busy_timeout(2_000)
+            try:
+                return self._clean(done, steps)
+            except apsw.BusyError:
+                return Cleaned(tuple(steps), complete=False, obstacle=_READER)
+            finally:
+                self._connection.set_busy_timeout(BUSY_MS)
+
+    def _clean(self, done: Callable[[str], None], steps: list[str]) -> Cleaned:
+        self._compact_terms()
+        done("keyword index compacted")
+        if self._truncate_wal():
+            return Cleaned(tuple(steps), complete=False, obstacle=_READER)
+        done("write-ahead log emptied")
+        self._connection.execute("vacuum")
+        done("file rebuilt from living rows")
+        if self._truncate_wal():
+            return Cleaned(tuple(steps), complete=False, obstacle=_READER)
+        done("write-ahead log emptied again")
+        return Cleaned(tuple(steps), complete=True)
+
+    def _compact_terms(self) -> None:
+        """Rewrite the keyword index into one new segment.
+
+        FTS5 keeps whole terms as page separators in its own index table, which secure-delete does
+        not touch; and ``optimize`` does nothing when there is only one segment already, hence the
+        row that makes a second one.
+        """
+        connection = self._connection
+        connection.execute("begin immediate")
+        try:
+            connection.execute("insert into keyword(rowid, terms) values (0, 'a')")
+            connection.execute("insert into keyword(keyword) values ('optimize')")
+            connection.execute(
+                "insert into keyword(keyword, rowid, terms) values ('delete', 0, 'a')"
+            )
+            connection.execute("commit")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("rollback")
+            raise
+
+    def _truncate_wal(self) -> bool:
+        """Empty the write-ahead log; return whether a reader of another process prevented it."""
+        row = self._connection.execute("pragma wal_checkpoint(truncate)").fetchone()
+        return bool(row and row[0])
+
+    def file_chunks(self, overlap: int) -> Iterator[tuple[str, bytes]]:
+        for path in self._files():
+            yield from _chunks(path, overlap)
+
+    def _files(self) -> list[Path]:
+        if self._in_memory:
+            return []
+        main = Path(self._connection.filename)
+        candidates = [main, *(main.with_name(main.name + end) for end in ("-wal", "-journal"))]
+        return [path for path in candidates if path.exists()]
+
+    @property
+    def _in_memory(self) -> bool:
+        return not self._connection.filename
+
+    def living_bytes(self) -> Iterator[bytes]:
+        with self.transaction(Scope("", 0)):
+            for row in self._connection.execute("select text, metadata, payload from record"):
+                yield from database.content_bytes(*row)
+
+    def out_of_reach(self) -> tuple[str, ...]:
+        if self._in_memory:
+            return ("the process's own memory and its swap space",)
+        return (
+            "backups and copies of the database file",
+            "blocks the file system or the drive keeps after they are overwritten",
+            "swap space and core dumps",
+        )
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._matrices.clear()
+                self._connection.close()
+
+
+_READER = "another connection has a read transaction open; clean-up completes after it ends"
+
+
+def _chunks(path: Path, overlap: int) -> Iterator[tuple[str, bytes]]:
+    with path.open("rb") as file:
+        tail = b""
+        while block := file.read(CHUNK):
+            yield path.name, tail + block
+            tail = block[-overlap:] if overlap else b""

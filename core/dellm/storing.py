@@ -1,0 +1,198 @@
+"""Writing records: numbers, rows, index terms and copy edges, in the caller's transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import provenance
+from .database import Scope, Tx
+from .encoding import dump_json, encode
+from .errors import ContextForgotten, InvalidInput
+from .records import KINDS, Draft, Record, Status, from_micros, to_micros
+from .terms import distinct, terms
+
+COLUMNS = (
+    "id, place, thread, kind, role, fid, version, text, payload, metadata, subject, purpose, "
+    "sensitivity, retention_until, status, model, created_at"
+)
+_INSERT = (
+    "insert into record(ws, id, place, thread, kind, role, fid, version, text, payload, metadata, "
+    "subject, purpose, sensitivity, retention_until, status, model, tokens, created_at) values "
+    "(:ws, :id, :place, :thread, :kind, :role, :fid, :version, :text, :payload, :metadata, "
+    ":subject, :purpose, :sensitivity, :retention_until, :status, :model, :tokens, :created_at)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Ids handed to one write: the first record id and one sequence id."""
+
+    first: int
+    sequence: int
+
+
+def check(draft: Draft) -> None:
+    """Raise InvalidInput for a draft that could not be stored as it is."""
+    if not isinstance(draft.text, str):
+        raise InvalidInput("The text is not a string.")
+    if draft.kind not in KINDS:
+        raise InvalidInput(f"The kind is none of {', '.join(sorted(KINDS))}.")
+    if not isinstance(draft.role, str) or not draft.role.strip():
+        raise InvalidInput("The role is empty.")
+    if draft.payload is not None and not isinstance(draft.payload, bytes):
+        raise InvalidInput("The payload is not bytes.")
+    check_thread(draft.thread)
+
+
+def check_thread(thread: str | None) -> None:
+    """Raise InvalidInput for a thread name that is blank or no string."""
+    if thread is not None and (not isinstance(thread, str) or not thread.strip()):
+        raise InvalidInput("The thread's name is empty; pass None for no thread.")
+
+
+def take_numbers(tx: Tx, ws: int, records: int, tokens: int) -> Numbers:
+    """Reserve ids and lock the workspace against other writers until the transaction ends."""
+    row = tx.one(
+        "update workspace set last_record = last_record + :records, "
+        "last_sequence = last_sequence - 1, version = version + 1, "
+        "documents = documents + :records, tokens = tokens + :tokens "
+        "where ws = :ws returning last_record, last_sequence",
+        ws=ws,
+        records=records,
+        tokens=tokens,
+    )
+    if row is None:
+        raise InvalidInput("The workspace has no row; it was never created.")
+    return Numbers(row[0] - records + 1, row[1])
+
+
+def store(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> tuple[list[Record], Numbers]:
+    """Store the drafts in order as records of the workspace, created `at` unless they say else.
+
+    Raises InvalidInput, ContextForgotten (a copied record or the framework's object was erased).
+    """
+    split = [terms(draft.text) for draft in drafts]
+    lengths = [len(one) for one in split]
+    numbers = take_numbers(tx, scope.ws, len(drafts), sum(lengths))
+    rows = [
+        _row(scope.ws, numbers.first + index, draft, length, at)
+        for index, (draft, length) in enumerate(zip(drafts, lengths, strict=True))
+    ]
+    _refuse_erased(tx, scope, drafts)
+    tx.many(_INSERT, rows)
+    tx.add_terms(
+        scope.ws,
+        [(row["id"], list(dict.fromkeys(one))) for row, one in zip(rows, split, strict=True)],  # type: ignore[misc] # the row's "id" is the int put there above
+    )
+    for index, draft in enumerate(drafts):
+        if draft.copy_of is not None:
+            provenance.link_copy(tx, scope.ws, numbers.first + index, draft.copy_of)
+    made = [
+        _record(scope.name, numbers.first + index, draft, at) for index, draft in enumerate(drafts)
+    ]
+    return made, numbers
+
+
+def existing(tx: Tx, scope: Scope, draft: Draft) -> Record | None:
+    """Return the record that already holds the draft's framework object, if there is one.
+
+    Raises InvalidInput when it holds another text under the same framework id and version.
+    """
+    if draft.framework_id is None:
+        return None
+    row = tx.one(
+        f"select {COLUMNS} from record "
+        "where ws = :ws and thread = :thread and fid = :fid and version = :version",
+        ws=scope.ws,
+        thread=encode(draft.thread or ""),
+        fid=encode(draft.framework_id),
+        version=draft.version,
+    )
+    if row is None:
+        return None
+    found = Record.from_row(row, scope.name)
+    if found.text != draft.text or found.payload != draft.payload:
+        raise InvalidInput(
+            f"Record {found.id} holds another content under this framework id and version.",
+            remedy="Store a changed object with a higher version.",
+        )
+    return found
+
+
+def fid_digest(scope: Scope, thread: str, fid: str, version: int) -> bytes:
+    """Return the keyed digest by which a tombstone knows an object of a framework."""
+    named = f"{len(thread)}:{thread}{version}:{fid}".encode("utf-8", "surrogatepass")
+    return hmac.digest(scope.secret, named, hashlib.sha256)[:16]
+
+
+def drop_terms(tx: Tx, ws: int, texts: Sequence[tuple[int, str]]) -> None:
+    """Take the index terms of (id, text) out again."""
+    tx.drop_terms(ws, [(id_, distinct(text)) for id_, text in texts])
+
+
+def _refuse_erased(tx: Tx, scope: Scope, drafts: Sequence[Draft]) -> None:
+    for draft in drafts:
+        if draft.framework_id is None:
+            continue
+        digest = fid_digest(scope, draft.thread or "", draft.framework_id, draft.version)
+        erased = tx.one(
+            "select id from tombstone where ws = :ws and fid_digest = :digest",
+            ws=scope.ws,
+            digest=digest,
+        )
+        if erased is not None:
+            raise ContextForgotten(
+                f"The object was erased as record {erased[0]}; a late write cannot bring it back.",
+                remedy="Drop it, or store it as a new object with an id of its own.",
+            )
+
+
+def _row(ws: int, id_: int, draft: Draft, length: int, at: int) -> dict[str, object]:
+    until = draft.retention_until
+    return {
+        "ws": ws,
+        "id": id_,
+        "place": id_ if draft.place is None else draft.place,
+        "thread": encode(draft.thread or ""),
+        "kind": draft.kind,
+        "role": encode(draft.role),
+        "fid": None if draft.framework_id is None else encode(draft.framework_id),
+        "version": draft.version,
+        "text": encode(draft.text),
+        "payload": draft.payload,
+        "metadata": dump_json(draft.metadata),
+        "subject": None if draft.subject is None else encode(draft.subject),
+        "purpose": draft.purpose,
+        "sensitivity": draft.sensitivity,
+        "retention_until": None if until is None else to_micros(until),
+        "status": int(Status.ACTIVE),
+        "model": draft.model,
+        "tokens": length,
+        "created_at": at if draft.created_at is None else to_micros(draft.created_at),
+    }
+
+
+def _record(workspace: str, id_: int, draft: Draft, at: int) -> Record:
+    until = draft.retention_until
+    return Record(
+        id=id_,
+        workspace=workspace,
+        thread=draft.thread,
+        kind=draft.kind,
+        role=draft.role,
+        text=draft.text,
+        created_at=from_micros(at if draft.created_at is None else to_micros(draft.created_at)),
+        place=id_ if draft.place is None else draft.place,
+        framework_id=draft.framework_id,
+        version=draft.version,
+        payload=draft.payload,
+        metadata=dict(draft.metadata or {}),
+        subject=draft.subject,
+        purpose=draft.purpose,
+        sensitivity=draft.sensitivity,
+        retention_until=None if until is None else from_micros(to_micros(until)),
+        model=draft.model,
+    )

