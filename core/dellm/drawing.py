@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from . import provenance
 from .database import Tx
+
+if TYPE_CHECKING:
+    import rustworkx
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +19,15 @@ class Drawing:
 
     roles: Mapping[int, str]
     edges: tuple[tuple[int, int], ...]
+
+    def to_rustworkx(self) -> rustworkx.PyDiGraph[int, None]:
+        """Return the graph for rustworkx: node payload = record id, no edge payload."""
+        import rustworkx
+
+        made: rustworkx.PyDiGraph[int, None] = rustworkx.PyDiGraph()
+        at = dict(zip(self.roles, made.add_nodes_from(list(self.roles)), strict=True))
+        made.add_edges_from([(at[parent], at[child], None) for parent, child in self.edges])
+        return made
 
     def dot(self) -> str:
         """Return the graph in Graphviz's DOT language."""

@@ -34,24 +34,32 @@ class Terms:
     unit: str = "span"
 
 
-def execute(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
-    """Do what the plan says, or return the receipt of the time it was done before.
+def lock(tx: Tx, ws: int) -> int:
+    """Keep every other writer out of the workspace until the transaction ends; return its version.
 
-    Raises PlanChanged when the memory no longer gives the plan's answer, NothingMatched for an
-    empty plan that was never executed.
+    Comes before the plan is made or checked, so that nothing moves between the two.
     """
-    locked = tx.one(
+    row = tx.one(
         "update workspace set version = version + 1, generation = generation + 1 "
         "where ws = :ws returning version",
-        ws=scope.ws,
+        ws=ws,
     )
+    return 0 if row is None else int(row[0])
+
+
+def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Receipt:
+    """Do what the plan says, or return the receipt of the time it was done before.
+
+    `version` is the locked workspace's. Raises PlanChanged when the memory no longer gives the
+    plan's answer, NothingMatched for an empty plan that was never executed.
+    """
+    if plan.workspace != scope.name:
+        raise PlanChanged("The plan is of another workspace.")
     if (before := repeated(tx, scope, plan)) is not None:
         return before
     if digest_of(plan.workspace, plan.mode, plan.reach, plan.matches, plan.ids) != plan.digest:
         raise PlanChanged("The plan was altered after it was made.")
-    if locked is None or plan.workspace != scope.name:
-        raise PlanChanged("The plan is of another workspace.")
-    if locked[0] != plan.version + 1:
+    if plan.version not in {version, version - 1}:
         plan = _again(tx, scope, plan, terms.look)
     if not plan.ids:
         raise NothingMatched("No record matches.")

@@ -69,6 +69,17 @@ def ready(engine: Engine, name: str) -> None:
         index(engine, name)
 
 
+def at_hand(engine: Engine, name: str) -> bool:
+    """Whether a search by meaning needs no more than a batch of new vectors, of the same embedder."""
+    if engine.embedder is None:
+        return False
+    with engine.reading(name) as (tx, scope):
+        row = tx.one(
+            "select embedder, last_record - indexed_to from workspace where ws = :ws", ws=scope.ws
+        )
+    return row is not None and row[0] in {None, engine.embedder.name} and row[1] <= BATCH
+
+
 def _adopt(tx: Tx, ws: int, embedder: str) -> None:
     row = tx.one("select embedder from workspace where ws = :ws", ws=ws)
     if row is None or row[0] == embedder:

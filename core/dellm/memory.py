@@ -6,6 +6,7 @@ remember → context → record → plan → forget → receipt; scan, scrub and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
@@ -15,7 +16,7 @@ from .database import Clock, now, open_database
 from .embedding import Embedder, resolve
 from .encoding import encode
 from .engine import SCRUB_BELOW, Engine, Options
-from .errors import InvalidInput, PreviewRequired, UnsupportedHere
+from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .plan import STRICT, Plan, Reach
 from .recall import Recall
 from .records import Context, Draft, Record
@@ -122,6 +123,8 @@ class Memory(Recall):
         if not drafts:
             return []
         with self._engine.writing(self.id) as (tx, scope):
+            if any(draft.framework_id is not None for draft in drafts):
+                storing.lock(tx, scope.ws)
             known = [storing.existing(tx, scope, draft) for draft in drafts]
             fresh = [draft for draft, old in zip(drafts, known, strict=True) if old is None]
             made = iter(storing.store(tx, scope, fresh, self._now())[0] if fresh else ())
@@ -157,6 +160,8 @@ class Memory(Recall):
         storing.check(draft)
         engine = self._engine
         with engine.writing(self.id) as (tx, scope):
+            if draft.framework_id is not None:
+                storing.lock(tx, scope.ws)
             if (old := storing.existing(tx, scope, draft)) is not None:
                 return old
             made, numbers = storing.store(tx, scope, [draft], self._now())
@@ -241,9 +246,9 @@ class Memory(Recall):
     def _with_meaning(self, selector: Selector, *, wanted: bool) -> tuple[Selector, float | None]:
         """Return the selector with its vector, and the threshold for suspects by meaning."""
         asked = planning.meaning_of(selector)
-        if selector.meaning is None and (self._engine.embedder is None or not wanted):
+        if asked is None or (selector.meaning is None and not wanted):
             return selector, None
-        if asked is None:
+        if selector.meaning is None and not indexing.at_hand(self._engine, self.id):
             return selector, None
         query = self._query(asked, vectors=True)
         if query.vector is None:
@@ -276,10 +281,11 @@ class Memory(Recall):
             look, self._engine.options.repeat_for, self._engine.database.out_of_reach(), unit
         )
         with self._engine.writing(self.id, durable=True) as (tx, scope):
+            version = forgetting.lock(tx, scope.ws)
             plan = ready or planning.make(
                 tx, scope, selector, look, mode=mode, reach=reach, suspects=False
             )
-            receipt = forgetting.execute(tx, scope, plan, terms)
+            receipt = forgetting.execute(tx, scope, plan, version, terms)
         return self._after(receipt, scrub=scrub)
 
     def _after(self, receipt: receipts.Receipt, *, scrub: bool | None) -> receipts.Receipt:
@@ -288,7 +294,10 @@ class Memory(Recall):
             limit = self._engine.options.scrub_below
             wanted = receipt.level == "erased" and self._engine.database.cleans_at_once(limit)
         if wanted:
-            self.scrub()
+            # The erasure is committed: a clean-up that breaks off is no reason to say otherwise.
+            # The receipt then says "erased", and scrub() goes on from there.
+            with suppress(StorageError):
+                self.scrub()
         return self.receipt(receipt.number)
 
     def restore(self, receipt: receipts.Receipt) -> list[int]:

@@ -230,7 +230,7 @@ def _entries(tx: Tx, scope: Scope, plan: Plan) -> Mapping[int, Entry]:
             decode(row[2]),
             decode(row[3]) or None,
             row[4],
-            row[5],
+            None if row[5] is None else decode(row[5]),
             row[6],
             decode(row[7]),
         )

@@ -7,6 +7,7 @@ settings end with the transaction. The login itself (the owner) migrates, scans 
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from .errors import DatabaseClosed, InvalidInput, SchemaError, StorageError
 
 CHUNK = 4 << 20
 PART = 2_000  # distinct terms in one tsvector, which may not exceed one megabyte
+_CURSORS = itertools.count()  # two streams of one transaction need two names
 _LOCK = 0x44654C4C  # advisory lock of the migrations
 _LIST = re.compile(r"\bin :(\w+)")
 _NAME = re.compile(r"(?<!:):([a-z_]\w*)")
@@ -87,7 +89,7 @@ class PostgresTx:
                 cursor.executemany(_translate(sql), rows)
 
     def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
-        with self._connection.cursor(name="dellm_stream") as cursor:
+        with self._connection.cursor(name=f"stream{next(_CURSORS)}") as cursor:
             cursor.itersize = 2_000
             yield from cursor.execute(_translate(sql), values)
 
@@ -159,7 +161,7 @@ class PostgresTx:
         )
         if ws is not None:
             statement += composed.SQL(" where ws = {}").format(composed.Literal(ws))
-        with self._connection.cursor(name="dellm_table") as cursor:
+        with self._connection.cursor(name=f"table{next(_CURSORS)}") as cursor:
             cursor.itersize = 2_000
             yield from cursor.execute(statement)
 

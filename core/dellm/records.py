@@ -45,6 +45,10 @@ def to_micros(moment: datetime | int) -> int:
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
+def _decoded(stored: str | None) -> str | None:
+    return None if stored is None else decode(stored)
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One atom of memory. `id` is sequential in its workspace: the paper's *i*.
@@ -82,17 +86,17 @@ class Record:
             thread=decode(row[2]) or None,
             kind=row[3],
             role=decode(row[4]),
-            framework_id=None if row[5] is None else decode(row[5]),
+            framework_id=_decoded(row[5]),
             version=row[6],
             text=decode(row[7]),
             payload=None if row[8] is None else bytes(row[8]),
             metadata=load_json(row[9]),
-            subject=None if row[10] is None else decode(row[10]),
-            purpose=row[11],
-            sensitivity=row[12],
+            subject=_decoded(row[10]),
+            purpose=_decoded(row[11]),
+            sensitivity=_decoded(row[12]),
             retention_until=None if row[13] is None else from_micros(row[13]),
             status=Status(row[14]),
-            model=row[15],
+            model=_decoded(row[15]),
             created_at=from_micros(row[16]),
         )
 

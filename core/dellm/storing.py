@@ -6,6 +6,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from . import provenance
 from .database import Scope, Tx
@@ -44,13 +45,32 @@ def check(draft: Draft) -> None:
         raise InvalidInput("The role is empty.")
     if draft.payload is not None and not isinstance(draft.payload, bytes):
         raise InvalidInput("The payload is not bytes.")
+    for moment in (draft.created_at, draft.retention_until):
+        _check_time(moment)
     check_thread(draft.thread)
+
+
+def _check_time(moment: datetime | int | None) -> None:
+    if moment is None:
+        return
+    try:
+        from_micros(to_micros(moment))
+    except (AttributeError, OverflowError, ValueError):
+        problem = InvalidInput("A time is neither a datetime nor microseconds since 1970.")
+    else:
+        return
+    raise problem
 
 
 def check_thread(thread: str | None) -> None:
     """Raise InvalidInput for a thread name that is blank or no string."""
     if thread is not None and (not isinstance(thread, str) or not thread.strip()):
         raise InvalidInput("The thread's name is empty; pass None for no thread.")
+
+
+def lock(tx: Tx, ws: int) -> None:
+    """Keep other writers out before looking for what is already stored."""
+    tx.run("update workspace set version = version where ws = :ws", ws=ws)
 
 
 def take_numbers(tx: Tx, ws: int, records: int, tokens: int) -> Numbers:
@@ -150,6 +170,10 @@ def _refuse_erased(tx: Tx, scope: Scope, drafts: Sequence[Draft]) -> None:
             )
 
 
+def _encoded(text: str | None) -> str | None:
+    return None if text is None else encode(text)
+
+
 def _row(ws: int, id_: int, draft: Draft, length: int, at: int) -> dict[str, object]:
     until = draft.retention_until
     return {
@@ -159,17 +183,17 @@ def _row(ws: int, id_: int, draft: Draft, length: int, at: int) -> dict[str, obj
         "thread": encode(draft.thread or ""),
         "kind": draft.kind,
         "role": encode(draft.role),
-        "fid": None if draft.framework_id is None else encode(draft.framework_id),
+        "fid": _encoded(draft.framework_id),
         "version": draft.version,
         "text": encode(draft.text),
         "payload": draft.payload,
         "metadata": dump_json(draft.metadata),
-        "subject": None if draft.subject is None else encode(draft.subject),
-        "purpose": draft.purpose,
-        "sensitivity": draft.sensitivity,
+        "subject": _encoded(draft.subject),
+        "purpose": _encoded(draft.purpose),
+        "sensitivity": _encoded(draft.sensitivity),
         "retention_until": None if until is None else to_micros(until),
         "status": int(Status.ACTIVE),
-        "model": draft.model,
+        "model": _encoded(draft.model),
         "tokens": length,
         "created_at": at if draft.created_at is None else to_micros(draft.created_at),
     }
