@@ -26,6 +26,8 @@ from .errors import DatabaseClosed, InvalidInput, SchemaError, StorageError
 
 CHUNK = 4 << 20
 PART = 2_000  # distinct terms in one tsvector, which may not exceed one megabyte
+# What a bound login may read: not the key of the workspace's digests, nor the digests themselves.
+READABLE = ("record", "embedding", "edge", "sequence", "keyword", "tombstone", "ledger")
 _CURSORS = itertools.count()  # two streams of one transaction need two names
 _LOCK = 0x44654C4C  # advisory lock of the migrations
 _LIST = re.compile(r"\bin :(\w+)")
@@ -225,11 +227,7 @@ class PostgresDatabase:
         if not _LOGIN.fullmatch(login):
             raise InvalidInput("The name is not a plain role name.")
         with _translated(), self._owner() as connection:
-            rows = connection.execute(
-                "select distinct c.relname from pg_policy p join pg_class c on c.oid = p.polrelid"
-                " where p.polname = 'app'"
-            ).fetchall()
-            for (table,) in rows:
+            for table in READABLE:
                 _bind(connection, table, login, scope.ws)
 
     def cleans_at_once(self, limit: int) -> bool:
