@@ -6,7 +6,7 @@ least the given share of its own distinct terms occur in an erased parent and in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from . import provenance
 from .database import Tx
@@ -30,22 +30,39 @@ def uninfluenced(
     A dependent spared passes nothing on; one that is taken counts as erased for those after it.
     Copies of what goes always go.
     """
-    going = set(seeds)
+    alike = _copies(edges)
+    going = _with_copies(seeds, alike)
     spared: dict[int, str] = {}
     vocabulary = _Vocabulary(tx, ws)
-    copies = {edge.child: edge.parent for edge in edges if edge.child > 0 and edge.position < 0}
     for node in nodes:
         if node < 0 or node in going:
-            continue
-        if copies.get(node) in going:
-            going.add(node)
             continue
         share = _share(tx, ws, node, going, vocabulary)
         if share is None or share < threshold:
             spared[node] = "saw nothing that goes" if share is None else f"influence {share:.2f}"
         else:
-            going.add(node)
-    return spared
+            going |= _with_copies([node], alike)
+    return {node: why for node, why in spared.items() if node not in going}
+
+
+def _copies(edges: Sequence[Edge]) -> dict[int, list[int]]:
+    alike: dict[int, list[int]] = {}
+    for edge in edges:
+        if edge.child > 0 and edge.position < 0:
+            alike.setdefault(edge.parent, []).append(edge.child)
+    return alike
+
+
+def _with_copies(ids: Sequence[int], alike: Mapping[int, list[int]]) -> set[int]:
+    """Return the ids and everything that holds the same content, however many copies away."""
+    found: set[int] = set()
+    left = list(ids)
+    while left:
+        node = left.pop()
+        if node not in found:
+            found.add(node)
+            left += alike.get(node, ())
+    return found
 
 
 class _Vocabulary:

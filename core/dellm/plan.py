@@ -142,9 +142,14 @@ class Plan:
 
     @property
     def exposures(self) -> dict[str, int]:
-        """For each model or provider known to have been sent something that goes: in how many replies."""
+        """For each model or provider known to have been sent something that goes: in how many replies.
+
+        Replies that a relaxed reach spares, or a hold keeps, were made from it all the same.
+        """
         counts: dict[str, int] = {}
-        for id_ in self.ids:
+        hops = provenance.depths(self.ids, self.edges)
+        left = (one.id for one in (*self.spared, *self.held) if hops.get(one.id, 2) <= 1)
+        for id_ in (*self.ids, *left):
             entry = self.entries.get(id_)
             if entry is not None and entry.model is not None:
                 counts[entry.model] = counts.get(entry.model, 0) + 1

@@ -67,13 +67,13 @@ def _draw(tx: Tx, scope: Scope, plan: Plan, found: Sequence[Match]) -> Plan:
     held = _held(tx, scope, [node for node in nodes if node > 0])
     before = provenance.shortest_paths(seeds, edges)
     spared = _spared(tx, scope, seeds, nodes, edges, plan.reach)
-    copies = {edge.child for edge in edges if edge.child > 0 and edge.position < 0}
+    copies = {(edge.parent, edge.child) for edge in edges if edge.child > 0 and edge.position < 0}
     seeded = set(seeds)
     return replace(
         plan,
         matches=tuple(match for match in found if match.id not in held),
         dependents=tuple(
-            Dependent(node, provenance.trace(before, node), node in copies)
+            Dependent(node, provenance.trace(before, node), (before[node], node) in copies)
             for node in nodes
             if node > 0 and node not in seeded and node not in held and node not in spared
         ),
