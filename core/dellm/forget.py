@@ -86,7 +86,7 @@ def _done(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     else:
         drafts = redacted_drafts(tx, scope, plan, terms.unit) if plan.mode == "redact" else {}
         rows = erase(tx, scope, plan, number, terms.look.at)
-        redacted = _store_versions(tx, scope, drafts, terms.look.at)
+        redacted = _store_versions(tx, scope, drafts, plan.edges, terms.look.at)
     body = {
         "ids": list(plan.ids),
         "matched": len(plan.matches),
@@ -254,14 +254,25 @@ def _attach_again(tx: Tx, scope: Scope, rewritten: Mapping[int, Sequence[int]]) 
 
 
 def _store_versions(
-    tx: Tx, scope: Scope, drafts: Mapping[int, tuple[Draft, Sequence[int]]], at: int
+    tx: Tx,
+    scope: Scope,
+    drafts: Mapping[int, tuple[Draft, Sequence[int]]],
+    copies: Iterable[Edge],
+    at: int,
 ) -> dict[int, int]:
-    """Store the redacted versions, each with the context of the old one."""
+    """Store the redacted versions, each with the context and the copies of the old one."""
     made: dict[int, int] = {}
     for old, (draft, context) in drafts.items():
-        records, _ = storing.store(tx, scope, [draft], at)
+        records, _ = storing.store(tx, scope, [storing.with_free_version(tx, scope, draft)], at)
         made[old] = records[0].id
         sequences.attach_surviving(tx, scope.ws, records[0].id, context)
+    for edge in copies:
+        if (
+            edge.position < 0
+            and 0 < edge.parent < edge.child
+            and {edge.parent, edge.child} <= set(made)
+        ):
+            provenance.link_copy(tx, scope.ws, made[edge.child], made[edge.parent])
     return made
 
 
@@ -273,8 +284,11 @@ def repeated(tx: Tx, scope: Scope, plan: Plan) -> Receipt | None:
     """
     number = _by_digest(tx, scope, _plan_key(scope, plan)) if plan.ids else None
     if number is None and not plan.ids:
-        number = _by_tombstones(tx, scope, plan.selector.ids or ())
-        number = number or _by_digest(tx, scope, _request_key(scope, plan))
+        asked = plan.selector
+        number = _by_tombstones(tx, scope, (*(asked.ids or ()), *asked.include))
+        # Two predicates cannot be told apart, nor can two empty plans kept at rest.
+        if number is None and not callable(asked.where) and asked.matched is None:
+            number = _by_digest(tx, scope, _request_key(scope, plan))
     if number is None:
         return None
     receipt = receipts.read(tx, scope.ws, scope.name, number)
@@ -332,7 +346,10 @@ def _request_key(scope: Scope, plan: Plan) -> bytes:
     bare: Selector = replace(plan.selector, vector=None, matched=None)
     named = [
         getattr(bare, name)
-        for name in ("what", "ids", "quote", "value", "keyword", "meaning", "description", "thread")
+        for name in (
+            *("what", "ids", "quote", "value", "keyword", "meaning", "description", "thread"),
+            *("threshold", "aliases", "include", "exclude"),
+        )
     ]
     where = bare.where if isinstance(bare.where, Mapping) else None
     said = json.dumps([plan.mode, str(plan.reach), named, repr(where), bare.everything])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from . import provenance
@@ -140,6 +140,25 @@ def existing(tx: Tx, scope: Scope, draft: Draft) -> Record | None:
             remedy="Store a changed object with a higher version.",
         )
     return found
+
+
+def with_free_version(tx: Tx, scope: Scope, draft: Draft) -> Draft:
+    """Return the draft with the next version of its framework object that never was stored."""
+    if draft.framework_id is None:
+        return draft
+    thread, version = draft.thread or "", draft.version
+    while tx.one(
+        "select 1 from record "
+        "where ws = :ws and thread = :thread and fid = :fid and version = :version "
+        "union all select 1 from tombstone where ws = :ws and fid_digest = :digest",
+        ws=scope.ws,
+        thread=encode(thread),
+        fid=encode(draft.framework_id),
+        version=version,
+        digest=fid_digest(scope, thread, draft.framework_id, version),
+    ):
+        version += 1
+    return replace(draft, version=version)
 
 
 def fid_digest(scope: Scope, thread: str, fid: str, version: int) -> bytes:
