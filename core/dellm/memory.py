@@ -125,10 +125,7 @@ class Memory(Recall):
         with self._engine.writing(self.id) as (tx, scope):
             if any(draft.framework_id is not None for draft in drafts):
                 storing.lock(tx, scope.ws)
-            known = [storing.existing(tx, scope, draft) for draft in drafts]
-            fresh = [draft for draft, old in zip(drafts, known, strict=True) if old is None]
-            made = iter(storing.store(tx, scope, fresh, self._now())[0] if fresh else ())
-            return [next(made) if old is None else old for old in known]
+            return storing.store_once(tx, scope, drafts, self._now())
 
     def remember_parts(
         self, text: str, *, role: str = "user", **details: Unpack[Details]
@@ -304,6 +301,8 @@ class Memory(Recall):
         """Undo a suppression; return the ids that may be used again (an erased one may not)."""
         if receipt.mode != "suppress":
             raise InvalidInput("Only a suppression can be undone.")
+        if receipt.workspace != self._stored_name:
+            raise InvalidInput("The receipt is of another workspace.")
         with self._engine.writing(self.id, durable=True) as (tx, scope):
             return forgetting.restore(tx, scope, receipt, self._now())
 

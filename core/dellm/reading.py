@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .database import Scope, Tx
 from .encoding import encode
-from .errors import NotFound
+from .errors import InvalidInput, NotFound
 from .records import Record
 from .storing import COLUMNS
 
@@ -46,6 +46,8 @@ def thread(
 
     `before` leaves out what stands at or after that record's place.
     """
+    if last is not None and last < 0:
+        raise InvalidInput("last= is zero or more.")
     rows = tx.all(
         f"select {COLUMNS} from record where ws = :ws and thread = :thread and {_USABLE} "
         "and (cast(:before as bigint) is null or place < :before) "

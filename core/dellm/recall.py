@@ -182,7 +182,9 @@ class Recall:
     def scan(self, value: str, *, files: bool = True) -> scanning.ScanReport:
         """Return every place that still holds a value, in any spelling: tables and, if asked, files.
 
-        Tables are looked at inside this workspace; files are the whole database's and only counted.
+        Tables are looked at inside this workspace; files, and the tables of the keyword index that
+        every workspace shares, are the whole database's and only counted, and left out without
+        `files`.
         """
         return scanning.scan(self._engine, self.id, value, files=files)
 

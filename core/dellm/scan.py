@@ -82,7 +82,7 @@ def scan(engine: Engine, name: str, value: str, *, files: bool = True) -> ScanRe
     look = _Look(needle)
     looked: list[str] = []
     with engine.reading(name, owner=True) as (tx, scope):
-        places = list(_places(tx, scope, look, looked))
+        places = list(_places(tx, scope, look, looked, shared=files))
         places += _terms(tx, scope, value)
     missed: list[str] = []
     hits: list[FilePlace] = []
@@ -140,9 +140,15 @@ def _inside_a_word(chunk: bytes, at: int, spelling: bytes) -> bool:
     return spelling.isdigit() and before.isdigit() and after.isdigit()
 
 
-def _places(tx: Tx, scope: Scope, look: _Look, looked: list[str]) -> Iterator[Place]:
+def _places(
+    tx: Tx, scope: Scope, look: _Look, looked: list[str], *, shared: bool
+) -> Iterator[Place]:
+    """Yield where the workspace's rows hold the value.
+
+    `shared` also looks into tables that hold every workspace's rows in one, as the files do.
+    """
     for table, columns, scoped in tx.tables():
-        if not columns:
+        if not columns or not (scoped or shared):
             continue
         looked.append(table)
         hits: dict[str, list[int]] = {}

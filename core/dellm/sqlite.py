@@ -146,9 +146,11 @@ class SqliteTx:
 
 def _refuse_others(connection: apsw.Connection) -> None:
     """Raise SchemaError for a file of another program, before anything in it is touched."""
-    if connection.pragma("application_id") == APPLICATION_ID:
-        return
-    if connection.execute("select count(*) from sqlite_schema").get:
+    # One statement, one snapshot: another process may be creating our schema at this moment.
+    ours, tables = connection.execute(
+        "select application_id, (select count(*) from sqlite_schema) from pragma_application_id"
+    ).get
+    if tables and ours != APPLICATION_ID:
         raise SchemaError("The file is a SQLite database of another program.")
 
 

@@ -116,6 +116,32 @@ def store(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> tuple[list[
     return made, numbers
 
 
+def store_once(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> list[Record]:
+    """Return a record for each draft: the one that holds its framework object, else a new one.
+
+    Raises InvalidInput when one object comes with two contents; else as `store`.
+    """
+    known = [existing(tx, scope, draft) for draft in drafts]
+    fresh: dict[object, Draft] = {}
+    for index, draft in enumerate(drafts):
+        if known[index] is None:
+            first = fresh.setdefault(_object(draft, index), draft)
+            if first.text != draft.text or first.payload != draft.payload:
+                raise InvalidInput("Two of the drafts give one framework object two contents.")
+    stored = store(tx, scope, list(fresh.values()), at)[0] if fresh else ()
+    made = dict(zip(fresh, stored, strict=True))
+    return [
+        old or made[_object(draft, index)]
+        for index, (old, draft) in enumerate(zip(known, drafts, strict=True))
+    ]
+
+
+def _object(draft: Draft, index: int) -> object:
+    """Return what a draft is the same as another by: its framework object, else only itself."""
+    named = draft.framework_id is not None
+    return (draft.thread or "", draft.framework_id, draft.version) if named else index
+
+
 def existing(tx: Tx, scope: Scope, draft: Draft) -> Record | None:
     """Return the record that already holds the draft's framework object, if there is one.
 
