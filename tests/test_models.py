@@ -295,6 +295,13 @@ def test_the_local_model_knows_nothing_of_an_earlier_call(smol):
 
 
 @pytest.mark.long
+def test_the_local_model_keeps_no_prompt_to_reuse_its_beginning(smol):
+    smol.complete(ASKED)
+    answer = smol._server.handle_chat_completions({"messages": ASKED, "max_tokens": 1})
+    assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+
+
+@pytest.mark.long
 def test_a_prompt_that_is_too_long_for_the_local_model_is_an_error_that_quotes_nothing(smol):
     with pytest.raises(ModelError, match="4096 tokens") as caught:
         smol.complete(user("CANARY " * 5000))
