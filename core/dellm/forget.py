@@ -19,8 +19,8 @@ from .encoding import decode
 from .errors import NothingMatched, PlanChanged
 from .plan import Plan, digest_of
 from .receipts import Receipt
-from .records import Draft, Edge, Status
-from .redacting import redacted_drafts
+from .records import Edge, Status
+from .redacting import Version, new_versions
 from .selectors import Look, Selector
 
 
@@ -84,9 +84,9 @@ def _done(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     if plan.mode == "suppress":
         rows = suppress(tx, scope, plan, terms.look.at)
     else:
-        drafts = redacted_drafts(tx, scope, plan, terms.unit) if plan.mode == "redact" else {}
+        versions = new_versions(tx, scope, plan, terms.unit) if plan.mode == "redact" else {}
         rows = erase(tx, scope, plan, number, terms.look.at)
-        redacted = _store_versions(tx, scope, drafts, plan.edges, terms.look.at)
+        redacted = _store_versions(tx, scope, versions, plan.edges, terms.look.at)
     body = {
         "ids": list(plan.ids),
         "matched": len(plan.matches),
@@ -159,12 +159,22 @@ def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
         "update record set status = 0 where ws = :ws and id in :ids and status = :suppressed "
         "returning id",
         ws=scope.ws,
-        ids=list(receipt.ids),
+        ids=_with_versions(tx, scope.ws, receipt.ids),
         suppressed=int(Status.SUPPRESSED),
     )
     back = sorted(row[0] for row in rows)
     ledger.append(tx, scope.ws, "restore", {"receipt": receipt.number, "ids": back}, at)
     return back
+
+
+def _with_versions(tx: Tx, ws: int, ids: Iterable[int]) -> list[int]:
+    """Return the ids, and those of the versions that later redactions put in their place."""
+    found = set(ids)
+    for entry in ledger.entries(tx, ws):
+        for old, new in entry.body.get("redacted", {}).items():
+            if int(old) in found:
+                found.add(new)
+    return sorted(found)
 
 
 def _reached_sequences(going: Iterable[int], edges: Iterable[Edge]) -> list[int]:
@@ -256,16 +266,17 @@ def _attach_again(tx: Tx, scope: Scope, rewritten: Mapping[int, Sequence[int]]) 
 def _store_versions(
     tx: Tx,
     scope: Scope,
-    drafts: Mapping[int, tuple[Draft, Sequence[int]]],
+    versions: Mapping[int, Version],
     copies: Iterable[Edge],
     at: int,
 ) -> dict[int, int]:
-    """Store the redacted versions, each with the context and the copies of the old one."""
+    """Store the redacted versions, each with the context, copies and status of the old one."""
     made: dict[int, int] = {}
-    for old, (draft, context) in drafts.items():
-        records, _ = storing.store(tx, scope, [storing.with_free_version(tx, scope, draft)], at)
+    for old, version in versions.items():
+        draft = storing.with_free_version(tx, scope, version.draft)
+        records, _ = storing.store(tx, scope, [draft], at)
         made[old] = records[0].id
-        sequences.attach_surviving(tx, scope.ws, records[0].id, context)
+        sequences.attach_surviving(tx, scope.ws, records[0].id, version.context)
     for edge in copies:
         if (
             edge.position < 0
@@ -273,7 +284,18 @@ def _store_versions(
             and {edge.parent, edge.child} <= set(made)
         ):
             provenance.link_copy(tx, scope.ws, made[edge.child], made[edge.parent])
+    for old, version in versions.items():
+        _set_status(tx, scope.ws, made[old], version.status)
     return made
+
+
+def _set_status(tx: Tx, ws: int, id_: int, status: Status) -> None:
+    tx.run(
+        "update record set status = :status where ws = :ws and id = :id",
+        ws=ws,
+        id=id_,
+        status=int(status),
+    )
 
 
 def repeated(tx: Tx, scope: Scope, plan: Plan) -> Receipt | None:

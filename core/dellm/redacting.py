@@ -10,7 +10,7 @@ from . import contents, provenance, reading, values
 from .database import Scope, Tx
 from .errors import InvalidInput
 from .plan import Plan
-from .records import Draft, Record
+from .records import Draft, Record, Status
 
 UNITS = ("span", "clause")
 MARKER = "[redacted]"
@@ -22,10 +22,17 @@ class _Extent:
     end: int
 
 
-def redacted_drafts(
-    tx: Tx, scope: Scope, plan: Plan, unit: str
-) -> dict[int, tuple[Draft, Sequence[int]]]:
-    """Return, by old id, the new version of each match and the context it keeps.
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What takes the place of a redacted record, with the context and the status that it keeps."""
+
+    draft: Draft
+    context: Sequence[int]
+    status: Status
+
+
+def new_versions(tx: Tx, scope: Scope, plan: Plan, unit: str) -> dict[int, Version]:
+    """Return, by old id, the new version of each match.
 
     A match that was itself made from another match is derived content and gets no new version; nor
     does one of which nothing meaningful is left.
@@ -34,15 +41,16 @@ def redacted_drafts(
         raise InvalidInput(f"unit= is one of {', '.join(UNITS)}.")
     stored = reading.several(tx, scope, [match.id for match in plan.matches], None)
     going = set(plan.ids)
-    drafts: dict[int, tuple[Draft, Sequence[int]]] = {}
+    versions: dict[int, Version] = {}
     for match in plan.matches:
         context = provenance.context_of(tx, scope.ws, match.id)
         if going.intersection(context):
             continue
         record = stored[match.id]
         if (text := _without(record.text, match.spans, unit)) is not None:
-            drafts[match.id] = (_draft(record, text, match.spans), context)
-    return drafts
+            draft = _draft(record, text, match.spans)
+            versions[match.id] = Version(draft, context, record.status)
+    return versions
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]], unit: str) -> str | None:
