@@ -97,8 +97,8 @@ class Tx(Protocol):
     def drop_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
         """Take (record id, the same distinct terms) out of the keyword index."""
 
-    def with_term(self, ws: int, term: str) -> list[int]:
-        """Return the ids of the workspace's records that hold the term, usable or not."""
+    def with_terms(self, ws: int, terms: Sequence[str]) -> dict[str, list[int]]:
+        """Return for each term the ids of the workspace's records that hold it, usable or not."""
 
     def nearest(self, ws: int, query: Vector, limit: int, keep: Filter) -> list[tuple[int, float]]:
         """Return up to `limit` (id, cosine) pairs of usable records, best first.

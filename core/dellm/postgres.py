@@ -114,14 +114,24 @@ class PostgresTx:
             ids=[id_ for id_, _ in rows],
         )
 
-    def with_term(self, ws: int, term: str) -> list[int]:
+    def with_terms(self, ws: int, terms: Sequence[str]) -> dict[str, list[int]]:
+        # One pass over the workspace's rows for all terms.
+        quoted = [f"'{term}'" for term in terms]
         rows = self.all(
-            "select distinct id from keyword "
-            "where ws = :ws and terms @@ cast(:term as tsquery) order by id",
+            "with asked as materialized"
+            " (select term, cast(quote as tsquery) as query"
+            " from unnest(cast(:terms as text[]), cast(:quoted as text[])) as t(term, quote)) "
+            "select distinct a.term, k.id from keyword k join asked a on k.terms @@ a.query "
+            "where k.ws = :ws and k.terms @@ cast(:any as tsquery) order by k.id",
             ws=ws,
-            term=f"'{term}'",
+            terms=list(terms),
+            quoted=quoted,
+            any=" | ".join(quoted),
         )
-        return [row[0] for row in rows]
+        found: dict[str, list[int]] = {term: [] for term in terms}
+        for term, id_ in rows:
+            found[term].append(id_)
+        return found
 
     def nearest(self, ws: int, query: Vector, limit: int, keep: Filter) -> list[tuple[int, float]]:
         # Only ids and distances are materialised: the ordering above them can then use no
@@ -208,7 +218,6 @@ class PostgresDatabase:
     def transaction(
         self, scope: Scope, *, write: bool = False, durable: bool = False, owner: bool = False
     ) -> Iterator[PostgresTx]:
-        del durable  # a commit here is on disk before it returns, as the server is set by default
         with _translated(), self._pool.connection() as connection:
             connection.isolation_level = None if write else psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = not write
@@ -217,6 +226,8 @@ class PostgresDatabase:
                 "set_config('dellm.name', %s, true)",
                 ("none" if owner else "dellm_app", str(scope.ws), scope.name),
             )
+            if durable:
+                connection.execute("set local synchronous_commit = on")
             yield PostgresTx(connection)
 
     def bind_login(self, login: str, scope: Scope) -> None:

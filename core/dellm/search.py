@@ -25,7 +25,7 @@ Hits = list[tuple[int, float]]
 
 def by_keyword(tx: Tx, ws: int, query: str, limit: int, keep: Filter) -> Hits:
     """Return up to `limit` (id, bm25) of usable records that hold a term of the query, best first."""
-    holders = {term: tx.with_term(ws, term) for term in distinct(query)[:MOST_TERMS]}
+    holders = tx.with_terms(ws, distinct(query)[:MOST_TERMS])
     counts = tx.one("select documents, tokens from workspace where ws = :ws", ws=ws)
     if counts is None or limit < 1 or not any(holders.values()):
         return []
@@ -39,13 +39,10 @@ def by_keyword(tx: Tx, ws: int, query: str, limit: int, keep: Filter) -> Hits:
 
 def with_all_terms(tx: Tx, ws: int, wanted: Sequence[str]) -> set[int]:
     """Return the ids of the workspace's records that hold every one of the terms."""
-    found: set[int] | None = None
-    for term in wanted:
-        holders = set(tx.with_term(ws, term))
-        found = holders if found is None else found & holders
-        if not found:
-            return set()
-    return found or set()
+    if not wanted:
+        return set()
+    holders = tx.with_terms(ws, wanted)
+    return set.intersection(*(set(holders[term]) for term in wanted))
 
 
 def by_meaning(tx: Tx, ws: int, query: Vector, limit: int, threshold: float, keep: Filter) -> Hits:

@@ -113,13 +113,17 @@ class SqliteTx:
             [(ws << _SHIFT | id_, " ".join(terms)) for id_, terms in rows if terms],
         )
 
-    def with_term(self, ws: int, term: str) -> list[int]:
+    def with_terms(self, ws: int, terms: Sequence[str]) -> dict[str, list[int]]:
         low = ws << _SHIFT
-        rows = self._connection.execute(
-            "select rowid from keyword where keyword match ? and rowid between ? and ?",
-            (f'"{term}"', low, low | (1 << _SHIFT) - 1),
-        )
-        return [rowid - low for (rowid,) in rows]
+        high = low | (1 << _SHIFT) - 1
+        find = "select rowid from keyword where keyword match ? and rowid between ? and ?"
+        return {
+            term: [
+                rowid - low
+                for (rowid,) in self._connection.execute(find, (f'"{term}"', low, high))
+            ]
+            for term in terms
+        }
 
     def nearest(self, ws: int, query: Vector, limit: int, keep: Filter) -> list[tuple[int, float]]:
         return self._matrices.nearest(self, ws, query, limit, keep)
