@@ -366,13 +366,16 @@ def _plan_key(scope: Scope, plan: Plan) -> bytes:
 
 def _request_key(scope: Scope, plan: Plan) -> bytes:
     bare: Selector = replace(plan.selector, vector=None, matched=None)
+    if bare.meaning is None:  # then the threshold is the embedder's, for the suspects only
+        bare = replace(bare, threshold=None)
     named = [
         getattr(bare, name)
         for name in (
             *("what", "ids", "quote", "value", "keyword", "meaning", "description", "thread"),
-            *("threshold", "aliases", "include", "exclude"),
+            *("aliases", "include", "exclude"),
         )
     ]
+    named.append(bare.threshold if bare.meaning is not None else None)
     where = bare.where if isinstance(bare.where, Mapping) else None
     said = json.dumps([plan.mode, str(plan.reach), named, repr(where), bare.everything])
     return hmac.digest(scope.secret, b"request" + said.encode(), hashlib.sha256)[:16]
