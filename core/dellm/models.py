@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dellm import weights
+from dellm.context import PAST, TASK
 from dellm.errors import InvalidInput, ModelError, WeightsError
 from dellm.openai_endpoint import OpenAIEndpoint
 
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
 
 DEFAULT_OPENAI_MODEL = "gpt-4.1-nano"
 MEMORY_OPEN, MEMORY_CLOSE = "<memory>", "</memory>"
+_MARKS = ((MEMORY_OPEN, MEMORY_CLOSE), (f"{PAST}:\n", f"\n\n{TASK}:\n"))
 
 _ACCEPTED = '"openai:MODEL", "local", "extractive", None, or a Model object'
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?!\s|$)[^.!?\n]+)*[.!?]*")
 _WORD = re.compile(r"\w+")
-_LIST_MARK = re.compile(r"^(?:[-*•]|\[\d+\])\s+")
+_LIST_MARK = re.compile(r"^(?:[-*•]|\[\d+\]|(?:user|assistant):)\s+")
 
 
 @runtime_checkable
@@ -226,9 +228,11 @@ class ExtractiveReader:
     Made for languages that put spaces between words.
 
     The question is the last message of role `user`. The sentences are those between `<memory>` and
-    `</memory>` in any message, where there are such marks; else those of all other messages that
-    are not of role `system`. Words of up to three letters count only if they have a digit or are
-    all there is; a bullet or a number in brackets before a sentence is left out. Of equally good sentences the later one is quoted, as the newer.
+    `</memory>`, or in the place for them in the prompt of `dellm.prompt`, in any message where there
+    are such marks; else those of all other messages that are not of role `system`. Questions are not
+    quoted. Words of up to three letters count only if they have a digit or are all there is; a
+    bullet, a role or a number in brackets before a sentence is left out. Of equally good sentences
+    the later one is quoted, as the newer.
     """
 
     name = "extractive"
@@ -332,19 +336,30 @@ def _sentences(messages: list[dict[str, str]], last: int) -> list[str]:
         found
         for line in lines
         for one in _SENTENCE.findall(_LIST_MARK.sub("", line))
-        if (found := one.strip())
+        if (found := one.strip()) and not found.endswith("?")
     ]
 
 
 def _inside_memory(content: str) -> list[str]:
-    """Return what stands from the first opening mark to the last closing one: a record may hold marks."""
-    start, end = content.find(MEMORY_OPEN), content.rfind(MEMORY_CLOSE)
-    return [content[start + len(MEMORY_OPEN) : end]] if 0 <= start < end else []
+    span = _memory_span(content)
+    return [content[span[1] : span[2]]] if span else []
 
 
 def _outside_memory(content: str) -> str:
-    start, end = content.find(MEMORY_OPEN), content.rfind(MEMORY_CLOSE)
-    return content[:start] + content[end + len(MEMORY_CLOSE) :] if 0 <= start < end else content
+    span = _memory_span(content)
+    return content[: span[0]] + content[span[3] :] if span else content
+
+
+def _memory_span(content: str) -> tuple[int, int, int, int] | None:
+    """Return where the first opening mark and the last closing one begin and end, in characters.
+
+    The last one, as a record may hold marks.
+    """
+    for opening, closing in _MARKS:
+        start, end = content.find(opening), content.rfind(closing)
+        if 0 <= start < end:
+            return start, start + len(opening), end, end + len(closing)
+    return None
 
 
 def _telling_words(text: str) -> set[str]:

@@ -49,6 +49,11 @@ class Reach:
 STRICT = Reach()
 
 
+def in_process(model: str) -> bool:
+    """Whether a record's model, "provider/name", is one that runs in this process."""
+    return model.startswith("local/")
+
+
 def depth(hops: int) -> Reach:
     """Return the reach of at most `hops` replies: 0 only what matched, 1 what saw it directly."""
     if hops < 0:
@@ -144,14 +149,15 @@ class Plan:
     def exposures(self) -> dict[str, int]:
         """For each model or provider known to have been sent something that goes: in how many replies.
 
-        Replies that a relaxed reach spares, or a hold keeps, were made from it all the same.
+        Replies that a relaxed reach spares, or a hold keeps, were made from it all the same. A model
+        recorded as "local/..." ran in this process: what it saw was sent to nobody.
         """
         counts: dict[str, int] = {}
         hops = provenance.depths(self.ids, self.edges)
         left = (one.id for one in (*self.spared, *self.held) if hops.get(one.id, 2) <= 1)
         for id_ in (*self.ids, *left):
             entry = self.entries.get(id_)
-            if entry is not None and entry.model is not None:
+            if entry is not None and entry.model is not None and not in_process(entry.model):
                 counts[entry.model] = counts.get(entry.model, 0) + 1
         return counts
 
