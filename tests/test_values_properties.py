@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import unicodedata
+from itertools import pairwise
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -87,8 +89,8 @@ def card_spellings(draw: st.DrawFn) -> tuple[str, str]:
 def date_spellings(draw: st.DrawFn) -> tuple[str, str]:
     day = draw(
         st.dates(
-            min_value=__import__("datetime").date(1931, 1, 1),
-            max_value=__import__("datetime").date(2029, 12, 31),
+            min_value=dt.date(1931, 1, 1),
+            max_value=dt.date(2029, 12, 31),
         )
     )
     month = day.strftime("%B")
@@ -162,7 +164,7 @@ def test_after_redaction_nothing_is_left_in_any_surroundings(
 def test_no_text_makes_anything_raise_and_spans_are_ordered(value: str, text: str) -> None:
     found = recognise(text)
     assert all(0 <= value.start < value.end <= len(text) for value in found)
-    assert all(one.end <= two.start for one, two in zip(found, found[1:], strict=False))
+    assert all(one.end <= two.start for one, two in pairwise(found))
     assert "".join(sentences(text)) == text
     aliases(text)
     wanted = described(value)
@@ -173,7 +175,7 @@ def test_no_text_makes_anything_raise_and_spans_are_ordered(value: str, text: st
     except SelectorError:
         return
     spans = find(sought, text + value + text)
-    assert all(one.end <= two.start for one, two in zip(spans, spans[1:], strict=False))
+    assert all(one.end <= two.start for one, two in pairwise(spans))
     assert all(len(spelling) >= 4 for spelling in byte_spellings(sought))
 
 

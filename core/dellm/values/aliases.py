@@ -37,13 +37,13 @@ _ROLE: Final = regex.compile(
     r"^(?:(?:The|A|An|Our|My|Your|His|Her|Their|This|That|And|But|So|Note|Customer|Client|User|Patient|"
     r"Employee|Engineer|Vendor|Student|Contractor|Reviewer|Colleague|Friend)\s+)+(?=\S)"
 )
-_TOO_COMMON_WORDS: Final = """
+_COMMON_WORDS: Final = """
 i you he she it they we this that these those who which what the a an my our your his her
 their office home work team project customer client user patient company city name
 everyone someone people today tomorrow yesterday monday tuesday wednesday thursday friday
 saturday sunday here there yes no ok okay
 """
-_TOO_COMMON: Final = frozenset(_TOO_COMMON_WORDS.split())
+_TOO_COMMON: Final = frozenset(_COMMON_WORDS.split())
 
 
 def aliases(text: str) -> list[tuple[str, str]]:

@@ -102,7 +102,7 @@ def _described(found: regex.Match[str], kind: tuple[str, str]) -> Described:
     name, used = kind
     entity = found.groupdict().get("who")
     words = tuple(word for word in found["what"].casefold().split() if word not in used.split())
-    if used.split()[0] not in {"phone", "number"} and len(used.split()) > 1:
+    if used.split()[0] not in _KINDS and len(used.split()) > 1:
         words = (*words, used.split()[0])
     return Described(entity.strip() if entity else None, name, words)
 

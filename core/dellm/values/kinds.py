@@ -41,7 +41,7 @@ _IBAN: Final = regex.compile(r"(?<![a-z0-9])[a-z]{2}[0-9]{2}(?:[ -]?[a-z0-9]){11
 _CARD: Final = regex.compile(
     r"(?<![\w+.\-])[1-9][0-9](?:[ .\-]{0,2}[0-9]){11,17}(?![\w]|[.\-][0-9])"
 )
-_IP: Final = regex.compile(
+IP: Final = regex.compile(
     r"(?<![\w.])(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.?\w)|(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:]))"
 )
 _TOKEN: Final = regex.compile(r"\w+(?:(?:[.\-]|(?<=[0-9])[#:/=+~@])\w+)*")
@@ -180,7 +180,7 @@ def _cards(folded: Folded, low: int, high: int, _region: str) -> Iterator[Found]
 
 
 def _ips(folded: Folded, low: int, high: int, _region: str) -> Iterator[Found]:
-    for found in _IP.finditer(folded.plain, low, high):
+    for found in IP.finditer(folded.plain, low, high):
         key = needle.read_ip(found[0])
         if key and len(found[0]) > 4:
             yield Found("ip", key, found.start(), found.end())

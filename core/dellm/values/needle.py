@@ -189,7 +189,7 @@ def _local(dialled: str, national: str, asked: bool) -> str | None:
 
 def read_number(form: str) -> str | None:
     """Return the digits of a value made only of digits and separators, else None."""
-    if not regex.fullmatch(r"[#$€£¥№(+\s]*[0-9](?:[0-9\s().,'/_:-]*[0-9])?[)%$€£¥]?", form):
+    if not regex.fullmatch(r"[#$€£¥№(+\s]*[0-9](?:[0-9\s().,'/_-]*[0-9])?[)%$€£¥]?", form):
         return None
     cents = regex.fullmatch(r"[^0-9]*([0-9]{1,3}(?:[,' ]?[0-9]{3})*)\.([0-9]{1,2})[^0-9]*", form)
     if cents:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 import regex
 
 from dellm.values import dates
-from dellm.values.kinds import sentence_end, values
-from dellm.values.needle import WORD, Needle, digits, url_key
+from dellm.values.kinds import IP, sentence_end, values
+from dellm.values.needle import WORD, Needle, digits, read_ip, url_key
 from dellm.values.normal import Folded, plain, strict
+from dellm.values.sentences import ABBREVIATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,11 +88,16 @@ def _iban(needle: Needle) -> str:
     return rf"(?<![a-z0-9]){_spaced(needle.key, _NARROW_GAP)}(?![a-z0-9])"
 
 
-def _ip(needle: Needle) -> str:
-    if ":" in needle.key:
-        return rf"(?<![\w:]){regex.escape(needle.key)}(?![\w:])"
-    parts = (rf"0{{0,2}}{part}" for part in needle.key.split("."))
-    return r"(?<![\w.])" + r"\.".join(parts) + r"(?![\w]|\.[0-9])"
+def _ip_address(needle: Needle) -> Finder:
+    parts = needle.key.split(".")
+    last = re.compile(rf"\.0{{0,2}}{parts[-1]}(?![0-9])" if len(parts) == 4 else ":")
+
+    def candidates(folded: Folded) -> Iterator[Candidate]:
+        for found in IP.finditer(folded.plain):
+            if read_ip(found[0]) == needle.key:
+                yield Candidate(found.start(), found.end())
+
+    return Finder(last.search, candidates)
 
 
 def _number(needle: Needle) -> str:
@@ -117,6 +123,27 @@ def _grouped(number: str, original: str) -> str:
     return "".join(parts)
 
 
+def _token(needle: Needle) -> Finder:
+    compiled = regex.compile(_code(needle))
+    size = sum(map(str.isalnum, needle.key))
+
+    def candidates(folded: Folded) -> Iterator[Candidate]:
+        for found in compiled.finditer(folded.plain):
+            start, end = _with_signs(needle, folded.plain, *found.span())
+            yield Candidate(start, end, widened=sum(map(str.isalnum, found[0])) > size)
+
+    return Finder(_probe(needle.key), candidates)
+
+
+def _with_signs(needle: Needle, form: str, start: int, end: int) -> tuple[int, int]:
+    """Take along the signs that the needle itself begins or ends with ("P@ssw0rd!")."""
+    own = regex.fullmatch(r"([\W_]*)(.*?)([\W_]*)", plain(needle.original).strip(), regex.DOTALL)
+    before, after = (own[1], own[3]) if own else ("", "")
+    if before and form.startswith(before, max(0, start - len(before)), start):
+        start -= len(before)
+    return start, end + len(after) if after and form.startswith(after, end) else end
+
+
 def _code(needle: Needle) -> str:
     key = needle.key
     pieces = regex.findall(r"[^\W_]|[\W_]+", key)
@@ -132,7 +159,8 @@ def _code(needle: Needle) -> str:
             parts.append(r"[\-._ ]?" if turn else free)
         parts.append(regex.escape(piece))
     # A short hash is the beginning of the long one.
-    rest = "(?:[0-9a-f]{24,})?" if regex.fullmatch("[0-9a-f]{7,}", key) else ""
+    hashlike = regex.fullmatch("[0-9a-f]{7,31}", key)
+    rest = f"(?:[0-9a-f]{{{32 - len(key)},}})?" if hashlike else ""
     return rf"(?<![^\W_]){''.join(parts)}{rest}(?![^\W_])"
 
 
@@ -220,7 +248,8 @@ def _email(needle: Needle) -> Finder:
                 continue
             yield Candidate(found.start(), end)
 
-    return Finder(lambda form: piece in form, candidates)
+    site = max(WORD.findall(domain), key=len)
+    return Finder(lambda form: piece in form and site in form, candidates)
 
 
 def _date(needle: Needle, region: str) -> Finder:
@@ -300,7 +329,7 @@ def _text(needle: Needle) -> Finder:
             start, end = folded.original(found.start(), found.end())
             same = WORD.findall(strict(folded.text[start:end])) == wanted
             if same or not _other_word(needle.original, folded.text, start, end):
-                yield Candidate(found.start(), found.end(), same)
+                yield Candidate(*_with_signs(needle, folded.plain, *found.span()), same)
 
     return Finder(lambda text: probe in text, candidates)
 
@@ -327,7 +356,8 @@ def _phrase(form: str) -> str:
     for word in WORD.finditer(form):
         if previous is not None:
             between = form[previous.end() : word.start()]
-            ends_sentence = regex.search(r"[.!?;:]", between) or len(previous[0]) <= 3
+            short = len(previous[0]) == 1 or previous[0] in ABBREVIATIONS
+            ends_sentence = short or regex.search(r"[.!?;:]", between)
             parts.append(r"[\W_]{1,8}" if ends_sentence else r"(?:[^\w.!?]|_|[.!?](?!\s)){1,8}")
         parts.append(regex.escape(word[0]))
         previous = word
@@ -341,9 +371,9 @@ _FINDERS: Final[dict[str, Callable[[Needle, str], Finder]]] = {
     "date": _date,
     "url": _url,
     "text": lambda needle, _region: _text(needle),
-    "ip": lambda needle, _region: _by_pattern(needle.key[-1], _ip(needle)),
+    "ip": lambda needle, _region: _ip_address(needle),
     "card": lambda needle, _region: _by_pattern(needle.key, _card(needle)),
     "iban": lambda needle, _region: _by_pattern(needle.key, _iban(needle)),
     "number": lambda needle, _region: _by_pattern(needle.key, _number(needle)),
-    "code": lambda needle, _region: _by_pattern(needle.key, _code(needle)),
+    "code": lambda needle, _region: _token(needle),
 }

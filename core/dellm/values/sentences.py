@@ -7,13 +7,13 @@ from typing import Final
 import regex
 
 # Plain list on purpose: a missed abbreviation costs one split too many, never a lost character.
-_ABBREVIATIONS_WORDS: Final = """
+_ABBREVIATED: Final = """
 mr mrs ms mx dr prof rev hon st sr jr gen col capt lt sgt vs cf approx ca fig figs no nos
 vol pp p ed eds al inc ltd co corp dept univ tel ext jan feb mar apr jun jul aug sep sept
 oct nov dec mon tue wed thu fri sat sun e.g i.e z.b d.h u.a bzw usw str nr sra srta mme
 mlle av ave blvd rd
 """
-_ABBREVIATIONS: Final = frozenset(_ABBREVIATIONS_WORDS.split())
+ABBREVIATIONS: Final = frozenset(_ABBREVIATED.split())
 _END: Final = regex.compile(
     r"(?P<cjk>[。！？｡︒]+[」』）”’\"')\]]*\s*)"
     r"|(?P<stop>(?:[.!?‼⁇⁈⁉؟۔।…]+)[\"'”’»)\]]*(?P<gap>\s+|\Z))"
@@ -70,7 +70,7 @@ def _abbreviated(text: str, start: int, stop: int) -> bool:
         return False
     shown: str = found[0]
     word = shown.lower()
-    if word in _ABBREVIATIONS:
+    if word in ABBREVIATIONS:
         return True
     if len(word) == 1 and word.isalpha():
         return shown.isupper() and shown != "I"

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 import regex
 
 from dellm.values.kinds import Found, values
+from dellm.values.needle import digits
 from dellm.values.normal import Folded, plain
 from dellm.values.patterns import Candidate, Finder, finder
 
@@ -41,6 +42,7 @@ _ELISION: Final = regex.compile(
 )
 _POSSESSIVE: Final = regex.compile(r"'(?:s|d|ll|re|ve|m)?(?!\w)")
 _MASK: Final = regex.compile(r"[*•●x]{2,}[ \-.]?(?:[*•●x]{2,}[ \-.]?)*$")
+_AMOUNT: Final = regex.compile(r"[0-9]+(?:[,.'][0-9]{3})*[.,]?[0-9]*")
 _LEAST: Final = 4
 _REACH: Final = 48
 
@@ -187,20 +189,17 @@ def _widened(needle: Needle, candidate: Candidate, holder: Found, form: str) -> 
 
 def _belongs(needle: Needle, holder: Found, start: int, end: int, form: str) -> bool:
     """Whether a needle that is a part of `holder` identifies it."""
-    if holder.kind in {"date", "ip", "money"}:
-        return False
+    whole = form[holder.start : holder.end]
     if holder.kind == "email":
-        local = holder.start + form[holder.start : holder.end].find("@")
+        local = holder.start + whole.find("@")
         return start <= holder.start + 1 and (end == local or form[end : end + 1] == "+")
-    if holder.kind == "number" and regex.fullmatch(
-        r"[0-9]+(?:[,.'][0-9]{3})*[.,]?[0-9]*", form[holder.start : holder.end]
-    ):
-        return False
+    if holder.kind in {"date", "ip", "money"} or _AMOUNT.fullmatch(whole):
+        return holder.kind == "money" and digits(whole) == digits(form[start:end])
     if _joined(form, start - 1, start) or _joined(form, end - 1, end):
-        return holder.kind == "phone" and needle.kind == "phone"
+        return needle.kind in {"phone", "card"} and holder.kind in {"phone", "code", "url"}
     if needle.kind in {"text", "code"}:
         return holder.kind in {"code", "url", "iban"}
-    return start <= _first(form, holder.start) or end == holder.end
+    return holder.kind == "url" or start <= _first(form, holder.start) or end == holder.end
 
 
 def _first(form: str, start: int) -> int:
