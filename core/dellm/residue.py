@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ WINDOW = 16  # bytes
 MOST = 512  # windows kept for one receipt
 _LOW = 39
 _FIRST = 24
+_TOGETHER = 4 << 20  # bytes of short texts that are searched at once
+_BETWEEN = b"\xff"  # no byte of UTF-8, so that no window reaches from one text into the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +34,28 @@ class Probes:
     factor: int
     key: bytes
     wanted: frozenset[int]
+    _first: NDArray[np.bool_] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        table = np.zeros(1 << _FIRST, dtype=bool)
+        table[[probe >> _LOW for probe in self.wanted]] = True
+        object.__setattr__(self, "_first", table)
 
     def in_chunk(self, chunk: bytes) -> set[int]:
         """Return the wanted windows that the bytes hold."""
-        found = {self._probe(chunk[at : at + WINDOW]) for at in self._likely(chunk)}
-        return found & self.wanted
+        # Each window once: a phrase of every day stands in a chunk a thousand times.
+        windows = {chunk[at : at + WINDOW] for at in self._likely(chunk)}
+        return set(map(self._probe, windows)) & self.wanted
 
     def _likely(self, chunk: bytes) -> Iterator[int]:
         """Yield the offsets whose first eight bytes may begin a wanted window."""
-        table = np.zeros(1 << _FIRST, dtype=bool)
-        table[[probe >> _LOW for probe in self.wanted]] = True
         factor = np.uint64(self.factor)
         for shift in range(8):
             count = (len(chunk) - shift) // 8
             if count < 1:
                 return
             words: NDArray[np.uint64] = np.frombuffer(chunk, "<u8", count, shift)
-            for at in np.flatnonzero(table[(words * factor) >> np.uint64(64 - _FIRST)]):
+            for at in np.flatnonzero(self._first[(words * factor) >> np.uint64(64 - _FIRST)]):
                 offset = int(at) * 8 + shift
                 if offset + WINDOW <= len(chunk):
                     yield offset
@@ -103,9 +110,22 @@ def still_living(probes: Probes, found: Collection[int], texts: Iterable[bytes])
         return set()
     narrowed = Probes(probes.factor, probes.key, frozenset(found))
     living: set[int] = set()
-    for text in texts:
-        living |= narrowed.in_chunk(text)
+    for joined in _joined(texts):
+        living |= narrowed.in_chunk(joined)
+        if len(living) == len(narrowed.wanted):
+            break
     return living
+
+
+def _joined(texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the texts several at a time, each ended by a byte that no window holds."""
+    held = bytearray()
+    for text in texts:
+        held += text + _BETWEEN
+        if len(held) >= _TOGETHER:
+            yield bytes(held)
+            held.clear()
+    yield bytes(held)
 
 
 def settle(tx: Tx, ws: int, receipts: Sequence[int]) -> None:
