@@ -100,6 +100,9 @@ class Tx(Protocol):
     def with_terms(self, ws: int, terms: Sequence[str]) -> dict[str, list[int]]:
         """Return for each term the ids of the workspace's records that hold it, usable or not."""
 
+    def vectors(self, ws: int, ids: Sequence[int]) -> list[Vector]:
+        """Return the stored vectors of the records, by id; float32 of shape (dimensions,)."""
+
     def nearest(self, ws: int, query: Vector, limit: int, keep: Filter) -> list[tuple[int, float]]:
         """Return up to `limit` (id, cosine) pairs of usable records, best first.
 

@@ -242,11 +242,12 @@ class Memory(Recall):
 
     def _with_meaning(self, selector: Selector, *, wanted: bool) -> tuple[Selector, float | None]:
         """Return the selector with its vector, and the threshold for suspects by meaning."""
+        if selector.meaning is None and not (wanted and indexing.at_hand(self._engine, self.id)):
+            return selector, None
         asked = planning.meaning_of(selector)
-        if asked is None or (selector.meaning is None and not wanted):
-            return selector, None
-        if selector.meaning is None and not indexing.at_hand(self._engine, self.id):
-            return selector, None
+        if asked is None:
+            indexing.ready(self._engine, self.id)
+            return selector, indexing.needed(self._engine).threshold
         query = self._query(asked, vectors=True)
         if query.vector is None:
             return selector, None

@@ -14,9 +14,10 @@ from .encoding import decode
 from .errors import InvalidInput, SelectorError
 from .plan import EXCERPT, MODES, Dependent, Entry, Plan, Reach, Spared, Suspect, digest_of
 from .records import Edge, Status
-from .selectors import Look, Match, Selector
+from .selectors import Clue, Look, Match, Selector
 
 MOST_SUSPECTS = 20
+FEW = 5  # matches whose own meaning is looked for, where the selector has none
 # The kinds of value by which a record that carries another match's value is recognised.
 TELLING = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})
 
@@ -118,27 +119,29 @@ def _with_carriers(tx: Tx, scope: Scope, selector: Selector, look: Look) -> list
     found = selectors.find(tx, scope, selector, look)
     if not found or not (selector.description or selector.aliases):
         return found
-    needles: dict[str, values.Needle] = {}
+    clues: list[Clue] = []
     if selector.description:
-        needles |= _spanned(tx, scope, found, look)
+        clues += _spanned(tx, scope, found, look)
     if selector.aliases:
-        needles |= stated_aliases(tx, scope, selector, found, look)
+        clues += stated_aliases(tx, scope, selector, found, look)
     known = {match.id: match for match in found}
-    for id_, name in selectors.holding(tx, scope, needles, selector.thread):
+    for id_, clue in selectors.holding(tx, scope, clues, selector.thread):
         if id_ not in known and id_ not in selector.exclude:
-            known[id_] = Match(id_, name, _spans(tx, scope, id_, needles[name], look))
+            known[id_] = Match(id_, clue.why, _spans(tx, scope, id_, clue.needle, look))
     return [known[id_] for id_ in sorted(known)]
 
 
-def _spanned(tx: Tx, scope: Scope, found: Iterable[Match], look: Look) -> dict[str, values.Needle]:
-    """Return needles for the values that the matches' spans cut out of their texts."""
-    needles: dict[str, values.Needle] = {}
+def _spanned(tx: Tx, scope: Scope, found: Iterable[Match], look: Look) -> list[Clue]:
+    """Return clues for the values that the matches' spans cut out of their texts."""
+    clues: dict[values.Needle, Clue] = {}
     texts = _texts(tx, scope, [match.id for match in found])
     for match in found:
         for start, end in match.spans:
             needle = values.needle(texts[match.id][start:end], region=look.region)
-            needles.setdefault(f"carries the {needle.kind} of record {match.id}", needle)
-    return needles
+            clues.setdefault(
+                needle, Clue(f"carries the {needle.kind} of record {match.id}", needle)
+            )
+    return list(clues.values())
 
 
 def _spans(
@@ -150,20 +153,21 @@ def _spans(
 
 def stated_aliases(
     tx: Tx, scope: Scope, selector: Selector, found: Iterable[Match], look: Look
-) -> dict[str, values.Needle]:
-    """Return needles for the other names that the matches state for what was asked.
+) -> list[Clue]:
+    """Return clues for the other names that the matches state for what was asked.
 
     Only names that stand beside the asked one in an explicit statement ("X, also known as Y").
     """
     asked = [values.needle(text, region=look.region) for text in selector.texts]
-    needles: dict[str, values.Needle] = {}
-    for id_, text in _texts(tx, scope, [match.id for match in found]).items():
-        for pair in values.aliases(text):
-            for name, other in (pair, pair[::-1]):
-                if any(values.contains(one, name) for one in asked):
-                    alias = values.needle(other, region=look.region)
-                    needles.setdefault(f"holds an alias that record {id_} states", alias)
-    return needles
+    if not asked:
+        return []
+    return [
+        Clue(f"holds an alias that record {id_} states", values.needle(other, region=look.region))
+        for id_, text in _texts(tx, scope, [match.id for match in found]).items()
+        for pair in values.aliases(text)
+        for name, other in (pair, pair[::-1])
+        if any(values.contains(one, name) for one in asked)
+    ]
 
 
 def _texts(tx: Tx, scope: Scope, ids: Sequence[int]) -> dict[int, str]:
@@ -178,39 +182,56 @@ def _suspects(
 ) -> tuple[Suspect, ...]:
     going = frozenset(plan.ids) | {one.id for one in (*plan.held, *plan.spared)}
     found: dict[int, str] = {}
-    for id_, why in selectors.holding(tx, scope, _needles(tx, scope, plan, look)):
+    for id_, clue in selectors.holding(tx, scope, _clues(tx, scope, plan, look)):
         if id_ not in going:
-            found.setdefault(id_, why)
+            found.setdefault(id_, clue.why)
     for id_, why in _alike(tx, scope, plan, look, threshold, going):
         found.setdefault(id_, why)
     kept = [(id_, why) for id_, why in found.items() if id_ not in plan.selector.exclude]
     return tuple(Suspect(id_, why) for id_, why in sorted(kept[:MOST_SUSPECTS]))
 
 
-def _needles(tx: Tx, scope: Scope, plan: Plan, look: Look) -> dict[str, values.Needle]:
-    """Return what makes a record suspect: the asked values, the matches' own, stated aliases."""
-    needles: dict[str, values.Needle] = {}
-    for text in plan.selector.texts:
-        needles.setdefault("carries the same", values.needle(text, region=look.region))
-    needles |= stated_aliases(tx, scope, plan.selector, plan.matches, look)
-    if not plan.selector.texts:
-        shown = [match.id for match in plan.matches[:MOST_SUSPECTS]]
-        for id_, text in _texts(tx, scope, shown).items():
-            for one in values.recognise(text[:10_000], region=look.region, kinds=TELLING):
-                needle = values.needle(text[one.start : one.end], region=look.region, kind=one.kind)
-                needles.setdefault(f"carries a {one.kind} of record {id_}", needle)
-    return needles
+def _clues(tx: Tx, scope: Scope, plan: Plan, look: Look) -> list[Clue]:
+    """Return what makes a record suspect: the asked values, the matches' own, stated aliases.
+
+    Without another selector that narrows, every record with the asked values is a match already.
+    """
+    texts = plan.selector.texts
+    clues = stated_aliases(tx, scope, plan.selector, plan.matches, look)
+    if texts and plan.selector.narrowed:
+        asked = [values.needle(text, region=look.region) for text in texts]
+        clues += [Clue("carries the same", needle) for needle in asked]
+    return clues if texts else clues + _own_values(tx, scope, plan, look)
+
+
+def _own_values(tx: Tx, scope: Scope, plan: Plan, look: Look) -> list[Clue]:
+    shown = [match.id for match in plan.matches[:MOST_SUSPECTS]]
+    return [
+        Clue(
+            f"carries a {one.kind} of record {id_}",
+            values.needle(text[one.start : one.end], region=look.region, kind=one.kind),
+        )
+        for id_, text in _texts(tx, scope, shown).items()
+        for one in values.recognise(text[:10_000], region=look.region, kinds=TELLING)
+    ]
 
 
 def _alike(
     tx: Tx, scope: Scope, plan: Plan, look: Look, threshold: float | None, going: Collection[int]
 ) -> Iterable[tuple[int, str]]:
-    keep = Filter(at=look.at, without=frozenset(going))
-    if threshold is None or plan.selector.vector is None:
+    if threshold is None:
         return
-    hits = search.by_meaning(tx, scope.ws, plan.selector.vector, 10, threshold, keep)
-    for id_, score in hits:
-        yield id_, f"means much the same (cosine {score:.2f})"
+    keep = Filter(at=look.at, without=frozenset(going))
+    for vector in _meanings(tx, scope, plan):
+        for id_, score in search.by_meaning(tx, scope.ws, vector, 10, threshold, keep):
+            yield id_, f"means much the same (cosine {score:.2f})"
+
+
+def _meanings(tx: Tx, scope: Scope, plan: Plan) -> list[Vector]:
+    """Return the vector of what was asked, or those of the first matches where ids say it all."""
+    if plan.selector.vector is not None:
+        return [plan.selector.vector]
+    return tx.vectors(scope.ws, [match.id for match in plan.matches[:FEW]])
 
 
 def _entries(tx: Tx, scope: Scope, plan: Plan) -> Mapping[int, Entry]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import LiteralString
 
+import numpy as np
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import sql as composed
@@ -132,6 +133,14 @@ class PostgresTx:
         for term, id_ in rows:
             found[term].append(id_)
         return found
+
+    def vectors(self, ws: int, ids: Sequence[int]) -> list[Vector]:
+        rows = self.all(
+            "select cast(data as real[]) from embedding where ws = :ws and id in :ids order by id",
+            ws=ws,
+            ids=list(ids),
+        )
+        return [np.asarray(row[0], np.float32) for row in rows]
 
     def nearest(self, ws: int, query: Vector, limit: int, keep: Filter) -> list[tuple[int, float]]:
         # Only ids and distances are materialised: the ordering above them can then use no

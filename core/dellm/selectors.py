@@ -61,6 +61,12 @@ class Selector:
         return self.meaning is not None or self.description is not None or self.aliases
 
     @property
+    def narrowed(self) -> bool:
+        """Whether a record may hold every text asked for and still be no match."""
+        others = (self.ids, self.keyword, self.meaning, self.description, self.where, self.thread)
+        return len(self.texts) > 1 or any(one is not None for one in others)
+
+    @property
     def texts(self) -> tuple[str, ...]:
         """The quotes and values looked for in texts."""
         return tuple(one for one in (self.what, self.quote, self.value) if one is not None)
@@ -86,6 +92,14 @@ class Selector:
             raise InvalidInput("threshold= is a cosine between -1 and 1.")
         if self.thread is not None and not self.thread.strip():
             raise SelectorError("The thread's name is blank.")
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """A value to look for, and what to say of a record that holds it."""
+
+    why: str
+    needle: values.Needle
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +189,7 @@ def _candidates(tx: Tx, scope: Scope, selector: Selector, look: Look) -> dict[in
     found: list[dict[int, str]] = []
     for text in selector.texts:
         needle = values.needle(text, region=look.region)
-        held = [id_ for id_, _ in holding(tx, scope, {"it": needle}, selector.thread)]
+        held = [id_ for id_, _ in holding(tx, scope, [Clue("", needle)], selector.thread)]
         found.append(dict.fromkeys(held, ""))
     if selector.ids:
         found.append(dict.fromkeys(selector.ids, "named by id"))
@@ -327,10 +341,12 @@ def carriers(
 
 
 def holding(
-    tx: Tx, scope: Scope, needles: Mapping[str, values.Needle], thread: str | None = None
-) -> Iterator[tuple[int, str]]:
-    """Yield (id, name of the first needle it holds) of stored records, without building them."""
-    tests = {name: values.quick(needle) for name, needle in needles.items()}
+    tx: Tx, scope: Scope, clues: Sequence[Clue], thread: str | None = None
+) -> Iterator[tuple[int, Clue]]:
+    """Yield (id, the first clue it holds) of stored records, without building the records."""
+    tests = [(clue, values.quick(clue.needle)) for clue in clues]
+    if not tests:
+        return
     for id_, text, metadata, subject, payload in tx.stream(
         "select id, text, metadata, subject, payload from record where ws = :ws "
         "and (cast(:thread as text) is null or thread = :thread)",
@@ -340,9 +356,9 @@ def holding(
         places = [decode(text)]
         if metadata or subject or payload:
             places += _beside(metadata, subject, payload)
-        for name, holds in tests.items():
+        for clue, holds in tests:
             if any(map(holds, places)):
-                yield id_, name
+                yield id_, clue
                 break
 
 

@@ -119,11 +119,14 @@ class SqliteTx:
         find = "select rowid from keyword where keyword match ? and rowid between ? and ?"
         return {
             term: [
-                rowid - low
-                for (rowid,) in self._connection.execute(find, (f'"{term}"', low, high))
+                rowid - low for (rowid,) in self._connection.execute(find, (f'"{term}"', low, high))
             ]
             for term in terms
         }
+
+    def vectors(self, ws: int, ids: Sequence[int]) -> list[Vector]:
+        find = "select data from embedding where ws = :ws and id in :ids order by id"
+        return [np.frombuffer(row[0], "<f4") for row in self.all(find, ws=ws, ids=list(ids))]
 
     def nearest(self, ws: int, query: Vector, limit: int, keep: Filter) -> list[tuple[int, float]]:
         return self._matrices.nearest(self, ws, query, limit, keep)
