@@ -4,6 +4,7 @@ The model: everything stored is a *record*; a reply's parents are exactly the re
 its prompt; forgetting a record forgets all that was made from it. See Memory.
 """
 
+from .assistant import Assistant
 from .context import estimated_tokens, prompt
 from .drawing import Drawing
 from .embedding import Embedder
@@ -34,10 +35,12 @@ from .requests import recognise
 from .scan import ScanReport
 from .scrub import ScrubReport
 from .selectors import Match
+from .systems import FullHistory, NoMemory, Reply, System
 from .verify import VerifyReport
 
 __all__ = [
     "STRICT",
+    "Assistant",
     "Chosen",
     "Context",
     "ContextForgotten",
@@ -48,11 +51,13 @@ __all__ = [
     "Embedder",
     "EmbedderError",
     "Explanation",
+    "FullHistory",
     "InvalidInput",
     "LedgerEntry",
     "Match",
     "Memory",
     "ModelError",
+    "NoMemory",
     "NotFound",
     "NothingMatched",
     "Plan",
@@ -61,12 +66,14 @@ __all__ = [
     "Reach",
     "Receipt",
     "Record",
+    "Reply",
     "ScanReport",
     "SchemaError",
     "ScrubReport",
     "SelectorError",
     "Status",
     "StorageError",
+    "System",
     "UnsupportedHere",
     "VerifyReport",
     "WeightsError",

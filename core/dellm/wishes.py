@@ -1,0 +1,218 @@
+"""From a recognised deletion request to a plan: which selectors to try, and in which order.
+
+Exact selectors first (ids, quote, value), those that guess (keywords, meaning) only where nothing
+exact matches. A plan changes nothing; the user decides on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from . import values
+from .errors import EmbedderError, SelectorError
+from .memory import Memory, Selection
+from .plan import Plan
+from .requests import Request, RequestKind, Target
+from .selectors import Match
+from .terms import distinct
+
+_EXACT = frozenset({"quote", "value", "description"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a request comes down to: selectors whose matches are to go, ids that are not to be matched.
+
+    `total` says that it takes everything. `kept` are the ids the user wants to stay. `unknown_keep`
+    says that a part to be kept was named but not found, `stretch` that a stretch of time was named,
+    which is no number of messages. The plan of the same memory for the same wish is the same.
+    """
+
+    selections: tuple[Selection, ...] = field(default=(), repr=False)
+    kept: tuple[int, ...] = ()
+    total: bool = False
+    unknown_keep: bool = False
+    stretch: bool = False
+
+    def after(self, turn: Iterable[int | None]) -> Wish:
+        """Return the wish once more was said, in records that only a quote or a value may match."""
+        if all(_EXACT.issuperset(one) for one in self.selections):
+            return self
+        said = {id_ for id_ in turn if id_ is not None}
+        return replace(self, kept=tuple(sorted(said.union(self.kept))))
+
+
+def wish_of(memory: Memory, request: Request, thread: str, *, apart: Sequence[int] = ()) -> Wish:
+    """Return the selectors for a request made in a thread; none where nothing matches.
+
+    Records `apart` do not count as a match while the selectors are chosen. For an offer, which
+    nobody asked for, nothing is guessed.
+    """
+    guess = request.kind is not RequestKind.OFFER
+    return _Finder(memory, thread, tuple(apart), guess=guess).wish(request)
+
+
+def everything() -> Wish:
+    """Return the wish for all there is in the workspace."""
+    return Wish((Selection(everything=True),), total=True)
+
+
+def chosen(ids: Sequence[int]) -> Wish:
+    """Return the wish for records that the user ticked."""
+    return Wish((Selection(ids=tuple(ids)),))
+
+
+def plan_of(memory: Memory, wish: Wish) -> Plan | None:
+    """Return the plan for a wish: the union of its selectors' matches, less what is kept.
+
+    None where nothing matches. Raises SelectorError when a guess takes every record there is.
+    """
+    plans = [plan for one in wish.selections if (plan := _plan(memory, one, wish.kept))]
+    if len(plans) < 2:
+        return plans[0] if plans else None
+    matches: dict[int, Match] = {}
+    for match in (one for plan in plans for one in plan.matches):
+        matches.setdefault(match.id, match)
+    union = memory.plan(ids=sorted(matches))
+    return replace(union, matches=tuple(matches[one.id] for one in union.matches))
+
+
+def _plan(memory: Memory, selection: Selection, kept: tuple[int, ...]) -> Plan:
+    return memory.plan(**_with(selection, exclude=kept)) if kept else memory.plan(**selection)
+
+
+def _with(selection: Selection, **more: Any) -> Selection:
+    merged: Any = {**selection, **more}
+    return cast("Selection", merged)
+
+
+class _Finder:
+    """Tries selectors for what a request names, in one conversation."""
+
+    def __init__(self, memory: Memory, thread: str, apart: tuple[int, ...], *, guess: bool) -> None:
+        self._memory = memory
+        self._thread = thread
+        self._apart = apart
+        self._guess = guess
+
+    def wish(self, request: Request) -> Wish:
+        """Return the wish of a request."""
+        targets = request.targets
+        if any(one.kind == "everything" for one in targets):
+            return self._but(everything(), request.keep)
+        exact = [one for one in targets if one.kind in {"value", "quote"}]
+        found = [way for one in exact if (way := self._first(_ways(one)))]
+        certain = [str(way.get("value") or way.get("quote")) for way in found]
+        for target in targets:
+            if target not in exact:
+                named = any(text in target.text for text in certain)
+                way = self._named(target, guess=self._guess and not named)
+                found += [way] if way else []
+        wish = Wish(
+            tuple(way for place, way in enumerate(found) if way not in found[:place]),
+            stretch=any(one.kind == "last" and one.count == 0 for one in targets),
+        )
+        return self._but(wish, request.keep)
+
+    def _named(self, target: Target, *, guess: bool) -> Selection | None:
+        if target.kind == "ids":
+            return self._first([Selection(ids=target.ids)])
+        if target.kind == "thread":
+            return self._first([Selection(thread=self._thread_named(target.text))])
+        if target.kind == "last":
+            ids = self._newest(target)
+            return Selection(ids=tuple(ids)) if ids else None
+        return self._first(way for way in _ways(target) if guess or _EXACT.issuperset(way))
+
+    def _first(self, ways: Iterable[Selection]) -> Selection | None:
+        """Return the first selector that matches something.
+
+        One that takes all there is counts as matching: making its plan says so.
+        """
+        for way in ways:
+            try:
+                if self._matched(way):
+                    return way
+            except EmbedderError:
+                continue  # no search by meaning here: the next way
+            except SelectorError:
+                if _takes_all(way):
+                    return way
+        return None
+
+    def _matched(self, way: Selection) -> set[int]:
+        plan = self._memory.plan(suspects=False, **way)
+        return {match.id for match in plan.matches}.difference(self._apart)
+
+    def _thread_named(self, text: str) -> str:
+        """Return the one thread whose name stands in the text, else the conversation's own."""
+        words = set(text.replace('"', " ").split())
+        named = [name for name in self._memory.threads() if name in words]
+        return named[0] if len(named) == 1 else self._thread
+
+    def _newest(self, target: Target) -> list[int]:
+        """Return the ids of the newest `count` exchanges of the thread, about the text if there is one.
+
+        An exchange is what the user said and all that came after it, up to the next thing they said.
+        """
+        if target.count == 0:
+            return []
+        exchanges: list[list[int]] = []
+        for record in self._memory.history(self._thread):
+            if record.role == "user" or not exchanges:
+                exchanges.append([])
+            exchanges[-1].append(record.id)
+        if target.text:
+            about = self._about(target.text)
+            exchanges = [one for one in exchanges if about.intersection(one)]
+        return [id_ for one in exchanges[-target.count :] for id_ in one]
+
+    def _about(self, text: str) -> set[int]:
+        ways = [Selection(value=text), Selection(keyword=text), Selection(meaning=text)]
+        way = self._first(_with(one, thread=self._thread) for one in ways)
+        if way is None:
+            return set()
+        try:
+            return self._matched(way)
+        except SelectorError:  # it takes all there is
+            return {record.id for record in self._memory.history(self._thread)}
+
+    def _but(self, wish: Wish, keep: Sequence[str]) -> Wish:
+        """Return the wish less what the user wants to keep."""
+        ids: set[int] = set()
+        lost = False
+        for text in keep:
+            found = self._kept(text)
+            ids |= found
+            lost |= not found
+        return replace(wish, kept=tuple(sorted(ids)), unknown_keep=lost)
+
+    def _kept(self, text: str) -> set[int]:
+        way = self._first([Selection(value=text), Selection(keyword=text)])
+        try:
+            return self._matched(way) if way else set()
+        except SelectorError:  # it takes all there is
+            return {record.id for record in self._memory.export()}
+
+
+def _ways(target: Target) -> list[Selection]:
+    """Return the selectors to try for what a target names, the most exact first."""
+    text = target.text
+    if target.kind == "quote":
+        return [Selection(quote=text)]
+    if target.kind == "value":
+        return [Selection(value=text)]
+    if target.kind == "description":
+        tried = [Selection(description=text), Selection(value=text)]
+        return [*tried, Selection(meaning=text), Selection(keyword=text)]
+    return [Selection(quote=text), Selection(keyword=text), Selection(meaning=text)]
+
+
+def _takes_all(way: Selection) -> bool:
+    """Whether a selector was refused for taking every record, not for saying nothing."""
+    described, words = way.get("description"), way.get("keyword")
+    if described is not None:
+        return values.described(described) is not None
+    return words is None or bool(distinct(words))
