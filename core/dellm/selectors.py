@@ -76,8 +76,10 @@ class Selector:
         if self.matched is not None:
             return
         parts = (*self.texts, self.keyword, self.meaning, self.description)
-        if any(part is not None and not isinstance(part, str) for part in parts):
-            raise InvalidInput("A quote, value, keyword, meaning or description is not a string.")
+        if any(part is not None and not isinstance(part, str) for part in (*parts, self.thread)):
+            raise InvalidInput(
+                "A quote, value, keyword, meaning, description or thread is not a string."
+            )
         if any(part is not None and not part.strip() for part in parts):
             raise SelectorError("The selector is blank.")
         if self.keyword is not None and not distinct(self.keyword):
