@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .database import Scope, Tx, Vector
-from .embedding import Embedder
+from .embedding import Embedder, embed
 from .encoding import decode
 from .engine import Engine
 from .errors import EmbedderError
@@ -29,9 +29,8 @@ def needed(engine: Engine) -> Embedder:
 
 def query_vector(engine: Engine, text: str) -> Vector:
     """Return the unit vector of a query, float32 of shape (dimensions,)."""
-    vectors: Vector = needed(engine).embed([text])
-    _check(vectors, 1)
-    return np.ascontiguousarray(vectors[0], dtype=np.float32)
+    vector: Vector = embed(needed(engine), [text])[0]
+    return vector
 
 
 def index(engine: Engine, name: str, progress: Progress | None = None) -> int:
@@ -113,15 +112,9 @@ def _batch(engine: Engine, name: str, embedder: Embedder) -> int:
         )
     if not rows:
         return 0
-    vectors = embedder.embed([decode(row[1]) for row in rows])
-    _check(vectors, len(rows))
+    vectors = embed(embedder, [decode(row[1]) for row in rows])
     with engine.writing(name) as (tx, scope):
         return _store(tx, scope, embedder.name, [row[0] for row in rows], vectors)
-
-
-def _check(vectors: Vector, count: int) -> None:
-    if vectors.ndim != 2 or len(vectors) != count or not np.isfinite(vectors).all():
-        raise EmbedderError("The embedder's answer is not one finite vector for each text.")
 
 
 def _store(tx: Tx, scope: Scope, embedder: str, ids: list[int], vectors: Vector) -> int:
