@@ -147,7 +147,7 @@ class Database(Protocol):
         """
 
     def living_bytes(self) -> Iterator[bytes]:
-        """Yield the content of every record of every workspace, as its bytes lie in the files.
+        """Yield the content and vector of every record there is, as its bytes lie in the files.
 
         For clean-up only: tells residue of erased rows from rows that say the same and live on.
         """
@@ -159,13 +159,17 @@ class Database(Protocol):
         """Release every connection. Safe to repeat."""
 
 
-def content_bytes(text: str, metadata: str | None, payload: bytes | None) -> Iterator[bytes]:
-    """Yield a row's content as it lies in the files."""
+def content_bytes(
+    text: str, metadata: str | None, payload: bytes | None, subject: str | None
+) -> Iterator[bytes]:
+    """Yield a row's content as it lies in the files, the text first."""
     yield text.encode()
     if metadata:
         yield metadata.encode()
     if payload:
         yield bytes(payload)
+    if subject:
+        yield subject.encode()
 
 
 def open_database(url: str) -> Database:

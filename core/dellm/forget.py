@@ -118,7 +118,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     rewritten = _rewrite_spared(tx, scope, plan)
     dead = _reached_sequences(ids, plan.edges)
     storing.drop_terms(tx, ws, texts)
-    residue.note(tx, scope, receipt, texts)
+    residue.note(tx, scope, receipt, ids)
     _bury(tx, scope, receipt, ids, stored, at)
     rows = {
         "embedding": tx.run("delete from embedding where ws = :ws and id in :ids", ws=ws, ids=ids),

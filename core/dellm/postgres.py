@@ -270,9 +270,13 @@ class PostgresDatabase:
         with _translated(), self._owner() as connection:
             connection.read_only = True
             with connection.cursor(name="dellm_living") as cursor:
-                cursor.execute("select text, metadata, payload from record")
+                cursor.execute("select text, metadata, payload, subject from record")
                 for row in cursor:
                     yield from database.content_bytes(*row)
+            with connection.cursor(name="dellm_vectors", binary=True) as cursor:
+                cursor.execute("select vector_send(data) from embedding")
+                for (sent,) in cursor:  # two numbers of 16 bits, then big-endian floats
+                    yield np.frombuffer(sent, ">f4", offset=4).astype("<f4").tobytes()
 
     def out_of_reach(self) -> tuple[str, ...]:
         return (

@@ -1,9 +1,9 @@
 """Keyed windows of erased content, by which the files are later proved clean without the content.
 
-A window is 16 bytes of an erased text as it lies in the files. What is kept of it is one 63-bit
-number under the workspace's key: 24 bits from the first eight bytes by a multiplication, so that
-numpy can test every offset of a file, and 39 bits of an HMAC of all sixteen. The numbers are
-deleted as soon as a scrub has found none of the windows.
+A window is 16 bytes of an erased text, metadata, payload, subject or vector as it lies in the
+files. What is kept of it is one 63-bit number under the workspace's key: 24 bits from the first
+eight bytes by a multiplication, so that numpy can test every offset of a file, and 39 bits of an
+HMAC of all sixteen. The numbers are deleted as soon as a scrub has found none of the windows.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ import hashlib
 import hmac
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .database import Scope, Tx
-from .encoding import encode
+from .database import Scope, Tx, content_bytes
 
 WINDOW = 16  # bytes
-MOST = 512  # windows kept for one receipt
+MOST = 1_024  # windows kept for one receipt
+PER_RECORD = 3 + 4  # of the text its beginning, middle and end; one of each other part
+TELLING = 6  # different bytes that a window must have: a run of spaces or zeros is everywhere
 _LOW = 39
 _FIRST = 24
 _TOGETHER = 4 << 20  # bytes of short texts that are searched at once
@@ -75,25 +77,46 @@ def _keys(scope: Scope) -> tuple[bytes, int]:
     return key, int.from_bytes(key[:8], "little") | 1
 
 
-def note(tx: Tx, scope: Scope, receipt: int, texts: Sequence[tuple[int, str]]) -> None:
-    """Keep windows of the texts that are being erased, spread evenly over them."""
+def note(tx: Tx, scope: Scope, receipt: int, ids: Sequence[int]) -> None:
+    """Keep windows of the records that are about to be erased, spread evenly over them."""
     key, factor = _keys(scope)
-    probes: set[int] = set()
-    for _, text in texts[:: max(1, len(texts) * 3 // MOST)]:
-        probes.update(_probe(key, factor, window) for window in _windows(encode(text).encode()))
-        if len(probes) >= MOST:
-            break
+    sample = list(ids[:: max(1, len(ids) * PER_RECORD // MOST)])
+    probes = {_probe(key, factor, window) for window in _windows(tx, scope.ws, sample)}
     tx.many(
         "insert into residue(ws, receipt, probe) values (:ws, :receipt, :probe)",
         [{"ws": scope.ws, "receipt": receipt, "probe": probe} for probe in sorted(probes)],
     )
 
 
-def _windows(data: bytes) -> set[bytes]:
+def _windows(tx: Tx, ws: int, ids: list[int]) -> Iterator[bytes]:
+    rows = tx.all(
+        "select text, metadata, payload, subject from record where ws = :ws and id in :ids",
+        ws=ws,
+        ids=ids,
+    )
+    for row in rows:
+        text, *others = content_bytes(*row)
+        yield from _telling(text, 3)
+        for other in others:
+            yield from _telling(other, 1)
+    for (data,) in tx.all(
+        "select data from embedding where ws = :ws and id in :ids", ws=ws, ids=ids
+    ):
+        yield from _telling(vector_bytes(data), 1)
+
+
+def _telling(data: bytes, most: int) -> list[bytes]:
+    """Return up to `most` windows of the data that would hardly stand anywhere by chance."""
     last = len(data) - WINDOW
-    if last < 0:
-        return set()
-    return {data[at : at + WINDOW] for at in (0, last // 2, last)}
+    starts = dict.fromkeys((0, last // 2, last, last // 4, last // 2 + last // 4))
+    windows = [data[at : at + WINDOW] for at in starts if last >= 0]
+    return [window for window in windows if len(set(window)) >= TELLING][:most]
+
+
+def vector_bytes(data: Any) -> bytes:
+    """Return a stored vector, as either driver gives it, as it lies in the files."""
+    plain = data if isinstance(data, bytes) else data.to_numpy().astype("<f4").tobytes()
+    return bytes(plain)
 
 
 def pending(tx: Tx, scope: Scope) -> tuple[Probes, list[int]]:

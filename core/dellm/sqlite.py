@@ -381,8 +381,12 @@ class SqliteDatabase:
 
     def living_bytes(self) -> Iterator[bytes]:
         with self.transaction(Scope("", 0)):
-            for row in self._connection.execute("select text, metadata, payload from record"):
+            for row in self._connection.execute(
+                "select text, metadata, payload, subject from record"
+            ):
                 yield from database.content_bytes(*row)
+            for (data,) in self._connection.execute("select data from embedding"):
+                yield data
 
     def out_of_reach(self) -> tuple[str, ...]:
         if self._in_memory:
