@@ -93,18 +93,21 @@ class EmbeddingClassifier:
     """Judge a message by the nearest of some fifty example phrasings; works offline, untrained.
 
     ``margin`` is how much closer (cosine) the message must be to requests than to other phrasings,
-    both taken as the mean of the three nearest. It gives no targets.
+    both taken as the mean of the three nearest, to be taken for one, and the other way round; in
+    between it has no opinion and answers nothing. It gives no targets.
     """
 
-    def __init__(self, embedder: Embeds, *, margin: float = 0.05) -> None:
+    def __init__(self, embedder: Embeds, *, margin: float = 0.12) -> None:
         self._embedder = embedder
         self._margin = margin
         self._prototypes: dict[str, NDArray[np.float32]] | None = None
 
-    def complete(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """Classify the content of the last message."""
-        kind = "forget" if self.score(messages[-1]["content"]) > self._margin else "none"
-        return json.dumps({"kind": kind})
+    def complete(self, messages: Sequence[Mapping[str, str]], /) -> str:
+        """Classify the content of the last message; empty when it is near neither."""
+        score = self.score(messages[-1]["content"])
+        if abs(score) < self._margin:
+            return ""
+        return json.dumps({"kind": "forget" if score > 0 else "none"})
 
     def score(self, message: str) -> float:
         """Cosine to requests minus cosine to other phrasings, in [-2, 2]."""
@@ -113,7 +116,7 @@ class EmbeddingClassifier:
                 kind: self._embedder.embed(list(texts)) for kind, texts in _PROTOTYPES.items()
             }
         vector = self._embedder.embed([message])[0]
-        near = {
+        near: dict[str, float] = {
             kind: sum(sorted((rows @ vector).tolist())[-3:]) / 3
             for kind, rows in self._prototypes.items()
         }

@@ -18,7 +18,7 @@ _WORD = r"(?:please|pls|plz|pleeease|kindly|just|now|also|simply|actually|maybe|
 ADVERBS = rf"(?:{_WORD},?\s+)*+"
 SOFT = (
     rf"[^\w{MASK}]*+(?:(?:{_WORD}|hey|hi|hello|ok|okay|oh|well|um|uh|hmm+|yes|yeah|yep|no(?! (?:need|longer|reason))|nope|nah|sorry|thanks"
-    r"|thank you|alright|right|so|and|but|or|wait|actually|anyway|btw|by the way|on second thoughts?|come to think of it"
+    r"|thank you|alright|right|so|and|but|or|wait|actually|anyway|btw|by the way|on second thoughts?|on reflection|come to think of it"
     r"|in fact|if (?:you can|possible|you could|you don'?t mind|i may|you would)|assistant|claude|chatgpt|siri|alexa|dude"
     r"|bot|computer|for (?:privacy|security|safety)(?: reasons)?|next|lastly|second(?:ly)?|additionally|in addition"
     r"|after that|from now on|security action|as well|here'?s (?:a|my) request|privacy request|memory request"
@@ -36,6 +36,7 @@ _GLAD = (
     r"|(?:i|we)(?:'d| would) (?:be (?:very |so |really )?(?:grateful|happy|glad|pleased|thankful|delighted)|appreciate it|feel (?:better|safer)|love it|like it) if you"
     r"|(?:i|we) (?:would )?appreciate if you|(?:is there )?any chance (?:that )?you)(?:'d| could| would| can)?"
 )
+_MATTERS = r"it(?:'s| is)(?: \w+){0,2}? (?:important|essential|crucial|best|better|time|necessary|vital|imperative|critical) (?:that |for )?you(?: to| must| should)?"
 _GLAD_IF = _GLAD.replace("if you", "if")
 _NOT = r"(?:do not|don'?t|no longer|did not|didn'?t|never|shouldn'?t|should not|needn'?t|need not|must not|mustn'?t|can'?t|cannot|may not)"
 _TO_BE = r"(?:to be |be |being |was |were |is |are |could be |would be )?(?:treated as |considered |regarded as |marked as )?(?:all |completely |permanently |fully |now |totally |entirely |safely )*"
@@ -54,6 +55,7 @@ _BEFORE_OBJECT = [
     ("wish", rf"(?:may|can|could|might) i (?:kindly )?ask (?:that )?you (?:to )?{ADVERBS}(?P<verb>{VERB})"),
     ("wish", rf"{_WANT}(?: that| for| of)?(?: it if)? (?:you|u)(?: to|'d| would| could| should| will)? {ADVERBS}(?:try to )?(?P<verb>{VERB}|{VERB_PAST})"),
     ("wish", rf"(?:i|we)(?:'d| would) (?:rather|sooner)(?: that)? you {ADVERBS}(?P<verb>{VERB}|{VERB_PAST})"),
+    ("wish", rf"{_MATTERS} {ADVERBS}(?P<verb>{VERB})"),
     ("wish", rf"{_GLAD} {ADVERBS}(?P<verb>{VERB}|{VERB_PAST})"),
     ("wish", rf"(?:i|we) {ADVERBS}(?:authori[sz]e|allow|permit) you to {ADVERBS}(?P<verb>{VERB})"),
     ("wish", rf"you (?:have|got) (?:my permission|permission) to {ADVERBS}(?P<verb>{VERB})"),
@@ -95,7 +97,7 @@ _LEADING = [(name, re.compile(SOFT + body + r"(?![\w'-])")) for name, body in _B
 _WRAPPING = [(name, re.compile(SOFT + body)) for name, body in _AROUND_OBJECT]
 
 _TRIGGER = re.compile(
-    rf"\b(?:memor(?:y|ies)|no longer|nothing|notes?|records?|system|database|n't|to go|unavailable|trace|{VERB}|{VERB_ING}|{VERB_PAST}|{KEEP_ING}|pretend|act like|gone|erasure|deletion|removal|consent"
+    rf"n'?t\b|\b(?:memor(?:y|ies)|no longer|nothing|notes?|records?|system|database|know|to go|unavailable|trace|{VERB}|{VERB_ING}|{VERB_PAST}|{KEEP_ING}|pretend|act like|gone|erasure|deletion|removal|consent"
     r"|remember|keep|hold|retain|store[ds]?|kept|out of|off|can go|should go|must go)\b"
 )
 _CLAUSE = re.compile(
@@ -114,6 +116,7 @@ _INDIRECT = re.compile(
 _NEGATED_BEFORE = re.compile(
     r"(?:\b(?:do not|don'?t|never|not|please don'?t|no need to|without|instead of|rather than|i (?:said|meant) not)\W*)\Z"
 )
+_NEGATED_ACROSS = re.compile(r"(?:\b(?:do not|not|never)|n't)\s*[,(][^.;!?]{0,120}[,)]\s*\Z")
 _CONDITION = re.compile(
     rf"{SOFT}(?:if|unless|in case|suppose|supposing|imagine|what if|should (?:i|we) (?:ever|decide))\b"
 )
@@ -163,7 +166,7 @@ def _may_start(sentence: Sentence, start: int, *, follows: bool) -> bool:
     if start == 0:
         return True
     before, here = plain[:start], plain[start : start + 24]
-    if _NEGATED_BEFORE.search(before.rstrip(" ,;:(-–—")):
+    if _NEGATED_BEFORE.search(before.rstrip(" ,;:(-–—")) or _NEGATED_ACROSS.search(before):
         return False
     joined = re.match(r"(?:and|or|then)\s", here) or before.endswith(("and ", "or ", "then "))
     if joined and not follows and not _PLEADS.match(here):
@@ -218,6 +221,7 @@ _OBJECT_STOP = re.compile(
 )
 
 
+_PRONOUN_OBJECT = re.compile(r"\s+(?:it|that|this|them|those|these)(?=\s*(?:,|\band\b|\bbut\b))")
 _OPENED = re.compile(
     r"(?:\s+(?:all of )?(?:the following|these|this|from (?:your |the )?(?:memory|notes|records)))?(?: \w+)?\s*:\s*(?=\S)(?!(?:please )?(?:delete|erase|remove|forget|wipe|clear|purge)\b)"
 )
@@ -228,6 +232,9 @@ def object_end(plain: str, start: int) -> int:
 
     A colon right behind the verb ("delete the following: ...") opens the object.
     """
+    pronoun = _PRONOUN_OBJECT.match(plain, start)
+    if pronoun:
+        return pronoun.end()
     opened = _OPENED.match(plain, start)
     start = opened.end() if opened else start
     found = _OBJECT_STOP.search(plain, start)

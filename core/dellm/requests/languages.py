@@ -103,11 +103,11 @@ _NEGATED = re.compile(
     r"|(?:de|d'|di|да)\s+(?:me |te |mi |ti )?\w+(?:er|ir|re|ar)\b|(?:zu|te) \w+en\b|带|拿|关门|做|吃|买"
 )
 _TASK = re.compile(
-    r"\b(?:datei|dateien|ordner|termin|termine|kalender|liste|einkaufsliste|wecker|zeile|spalte|absatz|wort|bild|foto|fotos|hintergrund|fleck|e-?mails?|app|tabelle|funktion|code"
-    r"|archivo|archivos|carpeta|cita|calendario|lista|alarma|línea|columna|párrafo|palabra|imagen|mancha|correos?|tabla|función|código|recordatorio"
-    r"|fichier|fichiers|dossier|rendez-vous|calendrier|agenda|alarme|ligne|colonne|paragraphe|mot|tache|réveil|tableau|fonction|rappel|mails"
+    r"\b(?:licht|luce|datei|dateien|ordner|termin|termine|kalender|liste|einkaufsliste|wecker|zeile|spalte|absatz|wort|bild|foto|fotos|hintergrund|fleck|e-?mails?|app|tabelle|funktion|code"
+    r"|archivo|archivos|carpeta|cita|luz|luces|calendario|lista|alarma|línea|columna|párrafo|palabra|imagen|mancha|correos?|tabla|función|código|recordatorio"
+    r"|lumière|fichier|fichiers|dossier|rendez-vous|calendrier|agenda|alarme|ligne|colonne|paragraphe|mot|tache|réveil|tableau|fonction|rappel|mails"
     r"|il file|i file|file|cartella|appuntamento|sveglia|riga|colonna|paragrafo|parola|immagine|macchia|promemoria|tabella|codice"
-    r"|arquivo|arquivos|ficheiro|pasta|compromisso|alarme|linha|coluna|parágrafo|palavra|imagem|mancha|lembrete|tabela"
+    r"|arquivo|arquivos|ficheiro|pasta|compromisso|luz|luzes|tv|alarme|linha|coluna|parágrafo|palavra|imagem|mancha|lembrete|tabela"
     r"|bestand|bestanden|map|afspraak|agenda|lijst|wekker|regel|kolom|alinea|woord|afbeelding|vlek|herinnering|boodschappenlijst"
     r"|plik|pliki|folder|spotkanie|kalendarza|listy|listę|budzik|wiersz|akapit|słowo|zdjęcie|przypomnienie"
     r"|файл|файлы|папку|встречу|календаря|список|списка|будильник|строку|абзац|слово|фото|напоминание|письма"
@@ -115,10 +115,10 @@ _TASK = re.compile(
     r"|الملف|ملف|المنبه|القائمة|التقويم|الصورة|फ़ाइल|फाइल|सूची|अलार्म|तस्वीर|fil|filen|lista[n]?|kalender\w*)\b"
     r"|ファイル|フォルダ|予定|カレンダー|リスト|アラーム|行を|画像|写真|リマインダー|文件|文件夹|日历|列表|闹钟|提醒|图片|照片|行程|清单|购物车|垃圾|缓存|软件|電気|テレビ|ライト|照明|火を|音を|エアコン|파일|폴더|일정|캘린더|목록|알람|사진|할 일"
 )
-_ALL_WORD = r"(?:alles|todos?|todas?|tout|toutes?|tous|tutto|tutti|tutte|tudo|wszystk\w+|вс[её]|усе|її все|her ?şey\w*|bildiğin her ?şey\w*|すべて|全て|全部|何もかも|一切|所有|모든 ?(?:것|걸|정보|기억)?|모두|전부|다|كل شيء|كل|सब कुछ|सब|allt|alt|všechno|semua|tất cả|הכל)"
+_ALL_WORD = r"(?:alles?|todos?|todas?|tout|toutes?|tous|tutto|tutti|tutte|tudo|wszystk\w+|вс[её]|усе|її все|her ?şey\w*|bildiğin her ?şey\w*|すべて|全て|全部|何もかも|一切|所有|모든 ?(?:것|걸|정보|기억)?|모두|전부|다|كل شيء|كل|सब कुछ|सब|allt|alt|všechno|semua|tất cả|הכל)"
 _ABOUT_ME = re.compile(
-    r"\b(?:über mich|von mir|sobre mí|de mí|acerca de mí|sur moi|de moi|à mon sujet|su di me|di me|sobre mim|de mim|over mij|van mij|om mig|o mnie|обо мне|про меня|hakkımda\w*|benim hakkımda|hafızan\w*|عني|عنّي|मेरे बारे में|o mně|tentang saya|về tôi)"
-    r"|私について|私のこと|僕について|僕のこと|俺のこと|关于我|關於我|我的一切|我的所有(?:信息|资料|数据|记忆)|对我的|나에 대(?:해|한)|저에 대(?:해|한)|내 모든"
+    r"\b(?:über mich|von mir|sobre mí|de mí|acerca de mí|sur moi|de moi|à mon sujet|su di me|di me|sobre mim|de mim|over mij|van mij|om mig|o mnie|обо мне|про меня|hakkımda\w*|benim hakkımda|meine daten|mes données|mis datos|miei dati|meus dados|mijn gegevens|moje dane|мои данные|tüm verilerimi|بياناتي|मेरा सारा डेटा|hafızan\w*|عني|عنّي|मेरे बारे में|o mně|tentang saya|về tôi)"
+    r"|私について|私のこと|僕について|僕のこと|俺のこと|私のデータ|我的所有|我所有的|내 모든|关于我|關於我|我的一切|我的所有(?:信息|资料|数据|记忆)|对我的|나에 대(?:해|한)|저에 대(?:해|한)|내 모든"
 )
 _NEWEST = re.compile(
     r"\b(?:letzten?|letztes|vorige|gerade|eben|últim[oa]s?|acabo de|recién|derni(?:er|ère|ers|ères)|je viens de|viens de|ultim[oaie]|appena|laatste|net gezegd|zojuist|zonet|ostatni\w*|właśnie|przed chwilą|последн\w+|только что|son (?:mesaj|söyle)\w*|az önce|demin|آخر|للتو|senaste|nyss|poslední|terakhir|vừa)\b|आख़िरी|आखिरी|अभी|最後|さっき|今言|直前|最后|刚才|刚刚|上一|마지막|방금"
@@ -211,7 +211,7 @@ def _understand(
     while tail and tail.start() > start:
         end = tail.start()
         tail = _END.search(sentence.plain, start, end)
-    thing = sentence.plain[start:end].strip(" ,.!?。！？؟:;")
+    thing = sentence.plain[start:end].strip(" \n\r\t,.!?。！？؟:;")
     if not thing or _NEGATED.match(thing) or _TASK.search(thing) or _GENERIC.match(thing):
         return None
     if code in {"zh", "ja", "ko", "hi"} and _ASKS_HOW.search(sentence.plain):

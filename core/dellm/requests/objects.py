@@ -22,7 +22,7 @@ from dellm.requests.phrases import (
 )
 from dellm.requests.reading import MASK, Sentence
 from dellm.requests.shapes import IDS, NEWEST, PRONOUN, THREAD, TOTAL
-from dellm.requests.tasks import is_informative, is_organised, is_task, is_task_place
+from dellm.requests.tasks import PRECISE, is_informative, is_organised, is_task, is_task_place
 
 _NO_STORE = re.compile(
     r"(?:this|the following|these)\s*(?::|\Z)|(?:what|whatever|anything|everything|things?)(?: that)? (?:i(?:'m| am|'ll| will)?|we(?:'re|'ll)?)\b.{0,24}?\b(?:next|about to|going to|from now|now|say|tell|write|type)\b"
@@ -73,10 +73,10 @@ _NOT_A_FACT = re.compile(
     r"|(?:what|who|where|how|when) (?!i\b|i'|we\b|we'|my\b|our\b|you (?:know|have|stor|remember|learn|heard|saw|were told))"
 )
 _NOT_AN_OBJECT = re.compile(
-    r"(?:\w+ )?(?:key|button|function|command|verb|option) (?:is|was|does|doesn)|(?:is|are|was|were|has|means)\b"
+    r"(?:\w+ )?(?:key|button|function|command|verb|option) (?:is|was|does|doesn)|(?:is|are|was|were|has|means)\b|everything you (?:think|thought)\b"
 )
 _GOES_ON = re.compile(
-    r"\s*(?:,|and)\s*(?!(?:please|pls|thanks|keep|leave|but|ok|thank|you can|delete|erase|remove|and (?:keep|delete|erase))\b)[\w']"
+    r"\s*(?:[,;]|and|[-–—]\s)\s*(?!(?:please|pls|thanks|keep|leave|but|ok|thank|you can|delete|erase|remove|and (?:keep|delete|erase))\b)[\w']"
 )
 _OF_THE_USER = re.compile(r"\b(?:i|i'm|i've|my|we|our|his|her|their|everything|anything)\b")
 _SEVERAL = re.compile(r"(?:all|any|every|everything|anything|whatever)\b")
@@ -229,15 +229,14 @@ def _idiom(case: Case) -> Verdict | None:
     if re.match(r"what i (?:told|asked) you to ", thing) or _COMMAND.search(thing):
         return UNLIKELY
     goes_on = _GOES_ON.match(case.after)
-    return (
-        NO
-        if goes_on and not case.owned and not case.told and not _OF_THE_USER.search(thing)
-        else None
-    )
+    mine = case.owned or case.told or _OF_THE_USER.search(thing)
+    return NO if goes_on and not mine and not _NAME.match(case.shown) else None
 
 
 def _whole(case: Case) -> Verdict | None:
     if NEWEST.match(case.thing) and is_task(case.thing) and not case.told:
+        return NO
+    if case.thing == "me" and _says_more(case.after):
         return NO
     if THREAD.match(case.thing) or NEWEST.match(case.thing):
         return YES
@@ -312,7 +311,8 @@ def _judge_thing(case: Case) -> Verdict:
     if _is_doubtful(case):
         return UNLIKELY
     named = bool(_NAME.match(case.shown) if case.loose else _NAME.search(case.shown))
-    named |= bool(_VALUE.search(thing))
+    precise = PRECISE if _CASUAL.match(case.clause.verb) else _VALUE
+    named |= bool(precise.search(thing))
     if not case.loose:
         return YES if case.owned or named or case.forgetting else LIKELY
     if is_informative(thing) or named or (case.owned and not _CASUAL.match(case.clause.verb)):

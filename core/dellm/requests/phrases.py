@@ -89,7 +89,7 @@ _OWNERS = r"(?:your|the|my|this|our|its|that|any|all)"
 _STORES = (
     r"(?:memory|memories|mind|brain|head|notes?|records?|database|storage|knowledge(?: base)?"
     r"|log(?:s|book)?|files? on me|systems?|data|history|conversation|chat|dossier|context|archives?"
-    r"|chart|workspace|recollection|profile|notebook|backups?|memory bank|vault|servers?|thread)"
+    r"|chart|workspace|recollection|profile|notebook|backups?|memory bank|vault|servers?|thread|session)"
 )
 MEMORY_PLACE = re.compile(
     rf"\s*\b(?:(?:from|in|off|out of|on|within|across|of)\s+(?:(?:{_OWNERS}\s+)?{_ADJECTIVES}{_STORES}|(?:[\w-]+\s+){{1,3}}?memor(?:y|ies))\b(?:\s+(?:of|about|on)\s+me\b)?"
@@ -134,7 +134,8 @@ eggs milk bread butter onion garlic salt sugar cake cheese shoes coat hat makeup
 sofa couch bed rug curtain kitchen garage garden lawn gutter drain pipe sink fridge freezer engine filter
 plug cable wire soap water ink wax gum glue car bike window windows counter desk shelf attic basement tub
 mirror weight wrinkles pimples acne smell odor odour wallpaper tiles tile sauce soup pasta rice oil iron
-skies sky path road way air deck"""
+skies sky path road way air deck scan scanner macbook iphone android chromebook process port service group channel recipe
+subject traffic credits server logs"""
 _BODY = """tears throat hair eyes face nose hands hand teeth tooth headache hiccups fear fears anxiety stress pain cold cough
 habit habits debt debts belly appendix mole wart kidney tonsils stitches glasses doubts worries losses boyfriend
 kids weight braces cast tumour tumor nails beard breath hangover blister boots socks sweater clothes bag luggage"""

@@ -67,7 +67,7 @@ _FOREIGN_LINE = re.compile(
     r"""^[ ]{0,8}(?:>[^\n]*
       | \W{0,2}(?:assistant|system|tool|function|bot|ai|user|human|document|page|web[ ]?page|article
         |e-?mail|subject|lyrics|title|output|result|console|log|snippet|excerpt|transcript|comment
-        |review|tweet|headline|note[ ]to[ ]self|instructions?|prompt|example|observation|retrieved)
+        |review|tweet|headline|quote|caption|slogan|song|note[ ]to[ ]self|instructions?|prompt|example|observation|retrieved)
         (?:[ ]\w{1,20}){0,2}\W{0,2}:[^\n]*)$""",
     re.VERBOSE | re.MULTILINE,
 )

@@ -33,7 +33,7 @@ _HINT = re.compile(
     r"|don'?t keep|stop (?:keep|stor)|pretend|unlearn|gone|redact|no longer|any ?more"
 )
 _GREETING = re.compile(
-    r"\W*(?:(?:hi|hey|hello|thanks|thank you|thx|ok|okay|sorry|oh|oops|whoops|well|sure|great|good|morning|evening|please|yes|no|one|more|thing|actually|wait|so|there|again|just|now|also|and|but|on second thoughts?|never ?mind|right|hmm+|um|uh|then|start from scratch|i changed my mind)\W*)*\Z"
+    r"\W*(?:(?:hi|hey|hello|thanks|thank you|thx|ok|okay|sorry|oh|oops|whoops|well|sure|great|good|morning|evening|please|yes|no|one|more|thing|actually|wait|so|there|again|just|now|also|and|but|on second thoughts?|never ?mind|right|hmm+|um|uh|then|reflection|start from scratch|i changed my mind)\W*)*\Z"
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 PRONOUN = re.compile(
-    r"(?:about )?(?:(?:what|whatever|all|everything)(?: that)? i(?:'ve| have)? (?:said|told you|mentioned|wrote)|(?:what|whatever) you(?:'ve| have)?(?: got| have| stored| saved| know)|it all|all (?:of )?(?:that|this|it)|that one|both of them|it|that|this|those|these|them|both)\b(?: (?:again|too|all|also|for me|from you|either|today))*\Z"
+    r"(?:about )?(?:(?:what|whatever|all|everything)(?: that)? i(?:'ve| have)? (?:said|told you|mentioned|wrote)|(?:what|whatever) you(?:'ve| have)?(?: got| have| stored| saved| know)|it all|all (?:of )?(?:that|this|it)|that one|(?:the|that|those|these) (?:old|former|previous|earlier|first|original|other) ones?|both of them|it|that|this|those|these|them|both)\b(?: (?:again|too|all|also|for me|from you|either|today))*\Z"
 )
 THREAD = re.compile(
     r"(?:everything (?:in |from |about |of )?|all (?:of )?)?(?:this|our|the|that|my|today'?s|yesterday'?s|the current|the whole|our whole|this whole|this entire|the entire|our entire|our last|our current)"

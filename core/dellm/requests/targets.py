@@ -20,6 +20,7 @@ _TAIL = re.compile(
     r"|everywhere|too|also|as well|right away|immediately|permanently|forever|for good|asap|already|again|lol|haha|at once|altogether"
     r"|ok|okay|ever (?:existed|happened)|exists?|if you can|if possible|when you can|thx|will you|would you|going forward|from now on|for privacy|instead)\W*\Z"
 )
+_WHOLE_OF = re.compile(r"\s*(?:everything|all|anything) (?:from|in) ")
 _ENDS_OBJECT = re.compile(
     r"\s*(?:\Z|[,;]|(?:after|before|once|when|as soon as|by|while|for|at|this|until|today|now|on|going|and (?:from|anywhere|everywhere))\b)"
 )
@@ -41,10 +42,10 @@ _WRAPPER = re.compile(
     re.VERBOSE,
 )
 _SAID = re.compile(
-    r"(?:(?:the fact |i told you |i said |i mentioned |that |where |when )*(?:i(?:'ve| have)? (?:ever )?(?:told you|said|mentioned|wrote|tell you)(?: (?:that|about))?|that|the fact that|where|about|of))\s+"
+    r"(?:(?:the fact(?= (?:i|we|my|he|she)\b) |the fact |i told you |i said |i mentioned |that )*(?:i(?:'ve| have)? (?:ever )?(?:told you|said|mentioned|wrote|tell you)(?: (?:that|about))?|that|the fact(?: that)?|about|of))\s+"
 )
 _STATEMENT = re.compile(
-    r"(?:i|i'm|i've|i'd|i'll|we|we're|we've|he|she|they|it|there|he's|she's|they're|it's)\b|.{1,60}?\b(?:is|are|was|were|am|has|have|had|lives?|works?|owes?|likes?|hates?|loves?|passed|got|went|moved|'s|wants?|needs?|plays?|died)\b"
+    r"(?:i|i'm|i've|i'd|i'll|we|we're|we've|he|she|they|it|there|he's|she's|they're|it's)\b|.{1,60}?\b(?:is|are|was|were|am|has|have|had|lives?|works?|owes?|likes?|hates?|loves?|passed|got|went|moved|wants?|needs?|plays?|died)\b"
 )
 _ENTITY = re.compile(
     r"(?:[A-Z][\w'’.&-]*\s?)+\Z|(?:Mr|Mrs|Ms|Dr|Prof|mr|mrs|ms|dr|prof)\b|(?:project|company|badge|the IBAN|IBAN|account|customer|client) (?:[A-Z]|\d)"
@@ -56,7 +57,7 @@ VALUE = re.compile(
 )
 _LIST_BREAK = re.compile(
     rf",\s+(?:and|plus|or)\s+|,\s+(?=(?:the|my|our|any|all|his|her|their|every|that|a|an|delete|remove|erase)\s|[+\d{MASK}]|[A-Z])"
-    rf"|\s+(?:and|plus|as well as|or|&)\s+(?=(?:also\s+)?(?:the|my|our|any|all|his|her|their|every|that|delete|remove|erase)\s|[+\d{MASK}]|[A-Z])"
+    rf"|\s+(?:and|plus|as well as|or)\s+(?=(?:also\s+)?(?:the|my|our|any|all|his|her|their|every|that|delete|remove|erase)\s|[+\d{MASK}]|[A-Z])"
 )
 
 
@@ -68,7 +69,12 @@ def trim(message: str, start: int, end: int) -> tuple[int, int]:
         plain = plain.rstrip(" \t\n,;:.!?…()-–—")
         plain = _TAIL.sub("", plain)
         place = deque(MEMORY_PLACE.finditer(plain), maxlen=1)
-        if place and place[0].start() > 0 and _ENDS_OBJECT.match(plain, place[0].end()):
+        if (
+            place
+            and not _WHOLE_OF.match(plain)
+            and place[0].start() > 0
+            and _ENDS_OBJECT.match(plain, place[0].end())
+        ):
             plain = plain[: place[0].start()]
         if len(plain) == size:
             break
@@ -223,7 +229,7 @@ def targets_of_statement(shown: str) -> tuple[str, tuple[Target, ...]]:
     if quoted and len(re.findall(r"\w+", masked)) <= 8:
         return "quoted", tuple(Target("quote", text) for text in quoted)
     text = shown[start:].strip(" ,;:.!?-–—\n\t")
-    if NEWEST.match(plain[start:]):
+    if NEWEST.match(plain[start:]) or NEWEST.match(plain):
         return "last", (Target("last", count=1),)
     if _STATEMENT.match(plain[start:]) and not re.match(
         r"the [\w ]{1,40} (?:i|we) (?:gave|told|sent|shared|mentioned)\b", plain[start:]

@@ -18,7 +18,7 @@ _BEHIND_HEAD = re.compile(
     r"\s(?:from|in|on|off|of|at|to|for|with|about|that|which|where|when|before|after|until|under|inside|by|called|named|older|than|if|as|i|we|you|he|she)\b"
 )
 _BARE_CODE = frozenset({"code", "the", "this", "that", "all", "some"})
-_PRECISE = re.compile(r"[^\s@]+@[^\s@]+\.\w|\d[\d\s().+-]{5,}\d")
+PRECISE = re.compile(r"[^\s@]+@[^\s@]+\.\w|\d[\d\s().+-]{5,}\d")
 
 
 def is_organised(thing: str) -> bool:
@@ -36,7 +36,7 @@ def is_task(thing: str) -> bool:
     """Tell whether the head of the object, or the place it is to be taken from, is a task."""
     if FILE_NAME.search(thing) or is_task_place(thing):
         return True
-    if _PRECISE.search(thing):
+    if PRECISE.search(thing):
         return False
     if "history" in thing and is_organised(thing):
         return True
@@ -78,6 +78,10 @@ def is_task_place(thing: str) -> bool:
         words = re.findall(r"[\w-]+", found.group())
         if words[-1] in PERSONAL_HEADS and not FILE_NAME.search(" " + found[1]):
             continue
-        if FILE_NAME.search(" " + found[1]) or any(_is_task_noun(word) for word in words[1:]):
+        if (
+            FILE_NAME.search(" " + found[1])
+            or (words[0] == "on" and is_organised(words[1]))
+            or any(map(_is_task_noun, words[1:]))
+        ):
             return True
     return False
