@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from . import provenance, reading, search
+from .arguments import check_number, check_whole
 from .database import Filter, Scope, Tx, Vector
 from .encoding import encode
 from .errors import InvalidInput
@@ -56,6 +57,11 @@ class Choice:
             raise InvalidInput('by= is "meaning", "keyword" or "both".')
         if self.scope not in {"workspace", "thread"}:
             raise InvalidInput('scope= is "workspace" or "thread".')
+        for name in ("k", "last", "budget"):
+            if (number := getattr(self, name)) is not None:
+                check_whole(number, f"{name}=")
+        if self.threshold is not None:
+            check_number(self.threshold, "threshold=")
         if self.k < 0 or self.last < 0 or (self.budget is not None and self.budget < 0):
             raise InvalidInput("k=, last= and budget= are zero or more.")
 

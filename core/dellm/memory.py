@@ -12,6 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 from . import forget as forgetting
 from . import indexing, planning, receipts, scrub, sequences, storing, values
+from .arguments import whole_numbers
 from .database import Clock, now, open_database
 from .embedding import Embedder, resolve
 from .encoding import encode
@@ -174,10 +175,7 @@ class Memory(Recall):
             if context.workspace != self._stored_name:
                 raise InvalidInput("The context is of another workspace.")
             return context.ids
-        ids = list(context)
-        if not all(type(one) is int for one in ids):
-            raise InvalidInput("A context is a Context or a list of record ids.")
-        return ids
+        return whole_numbers(context, "what was given")
 
     @property
     def _stored_name(self) -> str:
@@ -300,7 +298,7 @@ class Memory(Recall):
 
     def restore(self, receipt: receipts.Receipt) -> list[int]:
         """Undo a suppression; return the ids that may be used again (an erased one may not)."""
-        if receipt.mode != "suppress":
+        if not isinstance(receipt, receipts.Receipt) or receipt.mode != "suppress":
             raise InvalidInput("Only a suppression can be undone.")
         if receipt.workspace != self._stored_name:
             raise InvalidInput("The receipt is of another workspace.")

@@ -21,10 +21,10 @@ from . import (
     verify,
 )
 from . import scan as scanning
+from .arguments import check_text, check_whole, whole_numbers
 from .database import Filter
 from .encoding import decode, encode
 from .engine import Engine
-from .errors import InvalidInput
 from .records import Chosen, Context, Record
 from .selectors import Look
 
@@ -69,8 +69,7 @@ class Recall:
             return contexts.choose(tx, bound, asked, thread, choice, self._now())
 
     def _query(self, text: str, *, vectors: bool) -> contexts.Query:
-        if not isinstance(text, str):
-            raise InvalidInput("The query is not a string.")
+        check_text(text, "query=")
         if not vectors:
             return contexts.Query(text, None, 0.0)
         indexing.ready(self._engine, self.id)
@@ -106,6 +105,7 @@ class Recall:
 
     def get(self, id_: int) -> Record:
         """Return a record; NotFound when it is not there to be read."""
+        check_whole(id_, "The id")
         with self._engine.reading(self.id) as (tx, scope):
             return reading.get(tx, scope, id_, self._now())
 
@@ -113,6 +113,10 @@ class Recall:
         self, thread: str, *, last: int | None = None, before: int | None = None
     ) -> list[Record]:
         """Return the records of a thread in order, or its newest `last`; `before` a place."""
+        check_text(thread, "thread=")
+        for name, number in (("last=", last), ("before=", before)):
+            if number is not None:
+                check_whole(number, name)
         with self._engine.reading(self.id) as (tx, scope):
             return reading.thread(tx, scope, thread, self._now(), last=last, before=before)
 
@@ -136,26 +140,31 @@ class Recall:
 
     def dependents(self, ids: Sequence[int]) -> list[int]:
         """Return Dep(M): the living records of `ids` and all made from them, ascending."""
+        ids = whole_numbers(ids, "ids=")
         with self._engine.reading(self.id) as (tx, scope):
             return [one for one in provenance.dependents(tx, scope.ws, ids) if one > 0]
 
     def context_of(self, id_: int) -> list[int]:
         """Return context(m): the ids that were in the record's prompt, in order."""
+        check_whole(id_, "The id")
         with self._engine.reading(self.id) as (tx, scope):
             return provenance.context_of(tx, scope.ws, id_)
 
     def used_in(self, id_: int) -> list[int]:
         """Return the inverse of context: the replies that had the record in their prompt."""
+        check_whole(id_, "The id")
         with self._engine.reading(self.id) as (tx, scope):
             return provenance.used_in(tx, scope.ws, id_)
 
     def explain(self, id_: int) -> explaining.Explanation:
         """Answer "why do you know this?" for a record; NotFound when it is not there."""
+        check_whole(id_, "The id")
         with self._engine.reading(self.id) as (tx, scope):
             return explaining.explain(tx, scope, id_, self._now())
 
     def graph(self, ids: Sequence[int] | None = None) -> drawing.Drawing:
         """Return the provenance graph of the records given, or of all that may be read."""
+        ids = None if ids is None else whole_numbers(ids, "ids=")
         with self._engine.reading(self.id) as (tx, scope):
             chosen = ids
             if chosen is None:
@@ -166,6 +175,7 @@ class Recall:
 
     def receipt(self, number: int) -> receipts.Receipt:
         """Return a receipt by number, with the level reached by now; NotFound."""
+        check_whole(number, "The receipt's number")
         with self._engine.reading(self.id) as (tx, scope):
             return receipts.read(tx, scope.ws, scope.name, number)
 
@@ -186,6 +196,7 @@ class Recall:
         every workspace shares, are the whole database's and only counted, and left out without
         `files`.
         """
+        check_text(value, "value=")
         return scanning.scan(self._engine, self.id, value, files=files)
 
     def verify(self) -> verify.VerifyReport:

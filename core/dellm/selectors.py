@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from . import contents, search, values
+from .arguments import check_mapping, check_number, check_text
 from .database import Filter, Scope, Tx, Vector
 from .encoding import decode, encode, load_json
 from .errors import InvalidInput, SelectorError
@@ -75,11 +76,8 @@ class Selector:
         """Raise SelectorError, InvalidInput for a selector that says nothing or contradicts itself."""
         if self.matched is not None:
             return
+        self._check_types()
         parts = (*self.texts, self.keyword, self.meaning, self.description)
-        if any(part is not None and not isinstance(part, str) for part in (*parts, self.thread)):
-            raise InvalidInput(
-                "A quote, value, keyword, meaning, description or thread is not a string."
-            )
         if any(part is not None and not part.strip() for part in parts):
             raise SelectorError("The selector is blank.")
         if self.keyword is not None and not distinct(self.keyword):
@@ -94,6 +92,15 @@ class Selector:
             raise InvalidInput("threshold= is a cosine between -1 and 1.")
         if self.thread is not None and not self.thread.strip():
             raise SelectorError("The thread's name is blank.")
+
+    def _check_types(self) -> None:
+        for part in (*self.texts, self.keyword, self.meaning, self.description, self.thread):
+            if part is not None:
+                check_text(part, "A quote, value, keyword, meaning, description or thread")
+        if self.threshold is not None:
+            check_number(self.threshold, "threshold=")
+        if self.where is not None and not callable(self.where):
+            check_mapping(self.where, "where=")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from . import provenance
+from .arguments import check_mapping, check_text, check_whole
 from .database import Scope, Tx
 from .encoding import dump_json, encode
 from .errors import ContextForgotten, InvalidInput
@@ -37,8 +38,9 @@ class Numbers:
 
 def check(draft: Draft) -> None:
     """Raise InvalidInput for a draft that could not be stored as it is."""
-    if not isinstance(draft.text, str):
-        raise InvalidInput("The text is not a string.")
+    if not isinstance(draft, Draft):
+        raise InvalidInput("What is to be remembered is no Draft.")
+    check_text(draft.text, "text=")
     if draft.kind not in KINDS:
         raise InvalidInput(f"The kind is none of {', '.join(sorted(KINDS))}.")
     if not isinstance(draft.role, str) or not draft.role.strip():
@@ -48,6 +50,18 @@ def check(draft: Draft) -> None:
     for moment in (draft.created_at, draft.retention_until):
         _check_time(moment)
     check_thread(draft.thread)
+    _check_details(draft)
+
+
+def _check_details(draft: Draft) -> None:
+    for name in ("framework_id", "subject", "purpose", "sensitivity", "model"):
+        if (value := getattr(draft, name)) is not None:
+            check_text(value, f"{name}=")
+    for name in ("version", "place", "copy_of"):
+        if (number := getattr(draft, name)) is not None:
+            check_whole(number, f"{name}=")
+    if draft.metadata is not None:
+        check_mapping(draft.metadata, "metadata=")
 
 
 def _check_time(moment: datetime | int | None) -> None:

@@ -1,0 +1,48 @@
+"""Checking what a caller hands in, before any of it reaches a database driver.
+
+The drivers differ in what they accept, and their own errors quote it; these name only the option.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .errors import InvalidInput
+
+MOST = (1 << 63) - 1  # the largest integer that both databases hold
+
+
+def check_whole(value: object, name: str) -> None:
+    """Raise InvalidInput unless `value` is an int (no bool) of at most 63 bits."""
+    if type(value) is not int or not -MOST <= value <= MOST:
+        raise InvalidInput(f"{name} is no whole number of at most 63 bits.")
+
+
+def check_number(value: object, name: str) -> None:
+    """Raise InvalidInput unless `value` is an int or float, and not NaN."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise InvalidInput(f"{name} is no number.")
+
+
+def check_text(value: object, name: str) -> None:
+    """Raise InvalidInput unless `value` is a string."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} is not a string.")
+
+
+def check_mapping(value: object, name: str) -> None:
+    """Raise InvalidInput unless `value` is a mapping with strings as keys."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidInput(f"{name} is no mapping with strings as keys.")
+
+
+def whole_numbers(values: Iterable[Any], name: str) -> list[int]:
+    """Return the ids as a list; InvalidInput unless each is a whole number."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name} is no list of record ids.")
+    ids = list(values)
+    for one in ids:
+        check_whole(one, f"An id of {name}")
+    return ids
