@@ -266,11 +266,13 @@ class Memory(Recall):
         Repeating it returns the same receipt. `unit` is how much "redact" takes: "span" or
         "clause". `scrub`: clean the files too; None does so for small SQLite files.
         Raises PlanChanged, NothingMatched, PreviewRequired (a selector that guesses needs a plan),
-        SelectorError, StorageError.
+        SelectorError, StorageError, InvalidInput (a plan together with what it does not say).
         """
         look = self._look()
         ready = what if isinstance(what, Plan) else None
-        selector = Selector() if ready else self._selector(_text(what), selection)
+        if ready is not None:
+            _refuse_others(ready, mode, reach, selection)
+        selector = self._selector(_text(what), selection) if ready is None else Selector()
         if selector.guesses:
             raise PreviewRequired("A selector by meaning, description or alias guesses.")
         terms = forgetting.Terms(
@@ -278,10 +280,11 @@ class Memory(Recall):
         )
         with self._engine.writing(self.id, durable=True) as (tx, scope):
             version = forgetting.lock(tx, scope.ws)
-            plan = ready or planning.make(
-                tx, scope, selector, look, mode=mode, reach=reach, suspects=False
-            )
-            receipt = forgetting.execute(tx, scope, plan, version, terms)
+            if ready is None:
+                ready = planning.make(
+                    tx, scope, selector, look, mode=mode, reach=reach, suspects=False
+                )
+            receipt = forgetting.execute(tx, scope, ready, version, terms)
         return self._after(receipt, scrub=scrub)
 
     def _after(self, receipt: receipts.Receipt, *, scrub: bool | None) -> receipts.Receipt:
@@ -320,6 +323,15 @@ class Memory(Recall):
         if bind is None:
             raise UnsupportedHere("SQLite has no logins.")
         bind(login, self._engine.scope(self.id, create=True))
+
+
+def _refuse_others(plan: Plan, mode: str, reach: Reach, selection: Selection) -> None:
+    """Raise InvalidInput for options that say other than the plan they are given with."""
+    if selection or mode not in {"erase", plan.mode} or reach not in (STRICT, plan.reach):
+        raise InvalidInput(
+            "A plan already says what goes, how and how far.",
+            remedy="Make a new plan with the other options.",
+        )
 
 
 def _text(what: Plan | str | None) -> str | None:
