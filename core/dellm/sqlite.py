@@ -30,6 +30,7 @@ CHUNK = 4 << 20
 # workspace by a range of rowids.
 _SHIFT = 32
 _LIST = re.compile(r"\bin :(\w+)")
+FEW = 8  # values of a list that are bound one by one
 
 _PROBLEMS: tuple[tuple[type[apsw.Error], type[StorageError], str], ...] = (
     (apsw.NotADBError, SchemaError, "The file is not a SQLite database."),
@@ -45,18 +46,35 @@ _PROBLEMS: tuple[tuple[type[apsw.Error], type[StorageError], str], ...] = (
 
 
 @lru_cache(maxsize=512)
-def _translate(sql: str) -> str:
-    return _LIST.sub(r"in (select value from json_each(:\1))", sql)
+def _translate(sql: str, few: tuple[tuple[str, int], ...]) -> str:
+    """Return the statement with its lists written out; `few` names the short ones and their length."""
+    lengths = dict(few)
+
+    def listed(found: re.Match[str]) -> str:
+        name = found[1]
+        if name not in lengths:
+            return f"in (select value from json_each(:{name}))"
+        return f"in ({', '.join(f':{name}_{at}' for at in range(lengths[name]))})"
+
+    return _LIST.sub(listed, sql)
 
 
-def _bindings(values: Mapping[str, object]) -> dict[str, Any]:
-    return {name: _binding(value) for name, value in values.items()}
+def _prepared(sql: str, values: Mapping[str, object]) -> tuple[str, dict[str, Any]]:
+    """Return the statement and its bindings; a short list is bound one by one.
 
-
-def _binding(value: object) -> object:
-    if isinstance(value, list):
-        return json.dumps(value)
-    return value.tobytes() if isinstance(value, np.ndarray) else value
+    Unpacking JSON takes longer than the whole closure of a single record.
+    """
+    bound: dict[str, Any] = {}
+    few: tuple[tuple[str, int], ...] = ()
+    for name, value in values.items():
+        if not isinstance(value, list):
+            bound[name] = value
+        elif 0 < len(value) <= FEW:
+            few = (*few, (name, len(value)))
+            bound.update((f"{name}_{at}", one) for at, one in enumerate(value))
+        else:
+            bound[name] = json.dumps(value)
+    return _translate(sql, few), bound
 
 
 def _problem(error: apsw.Error) -> StorageError:
@@ -86,20 +104,20 @@ class SqliteTx:
         self._matrices = matrices
 
     def all(self, sql: LiteralString, **values: object) -> list[Row]:
-        return self._connection.execute(_translate(sql), _bindings(values)).fetchall()
+        return self._connection.execute(*_prepared(sql, values)).fetchall()
 
     def one(self, sql: LiteralString, **values: object) -> Row | None:
-        return self._connection.execute(_translate(sql), _bindings(values)).fetchone()
+        return self._connection.execute(*_prepared(sql, values)).fetchone()
 
     def run(self, sql: LiteralString, **values: object) -> int:
-        self._connection.execute(_translate(sql), _bindings(values)).fetchall()
+        self._connection.execute(*_prepared(sql, values)).fetchall()
         return self._connection.changes()
 
     def many(self, sql: LiteralString, rows: Sequence[Mapping[str, object]]) -> None:
-        self._connection.executemany(sql, [_bindings(row) for row in rows])
+        self._connection.executemany(sql, rows)
 
     def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
-        yield from self._connection.execute(_translate(sql), _bindings(values))
+        yield from self._connection.execute(*_prepared(sql, values))
 
     def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
         self._connection.executemany(
@@ -279,27 +297,29 @@ class SqliteDatabase:
         with self._lock:
             if self._closed:
                 raise DatabaseClosed("The memory is closed.")
-            with _translated():
+            connection = self._connection
+            problem: StorageError | None = None
+            try:
                 if durable:
-                    self._connection.pragma("synchronous", 2)
-                try:
-                    with self._begun(write=write):
-                        yield SqliteTx(self._connection, self._matrices)
-                finally:
-                    if durable and not self._closed:
-                        self._connection.pragma("synchronous", 1)
+                    connection.pragma("synchronous", 2)
+                connection.execute("begin immediate" if write else "begin")
+                yield SqliteTx(connection, self._matrices)
+                connection.execute("commit")
+            except apsw.Error as error:
+                problem = _problem(error)
+            finally:
+                self._settle(durable=durable)
+            if problem is not None:
+                raise problem from None
 
-    @contextmanager
-    def _begun(self, *, write: bool) -> Iterator[None]:
-        connection = self._connection
-        connection.execute("begin immediate" if write else "begin")
-        try:
-            yield
-            connection.execute("commit")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("rollback")
-            raise
+    def _settle(self, *, durable: bool) -> None:
+        """Leave no transaction open, and the connection as it was set up."""
+        if self._closed:
+            return
+        if self._connection.in_transaction:
+            self._connection.execute("rollback")
+        if durable:
+            self._connection.pragma("synchronous", 1)
 
     def cleans_at_once(self, limit: int) -> bool:
         with self._lock, _translated():
