@@ -3,7 +3,7 @@
 DIR is the folder that holds `forget_intents/` and `clinc150/`. Reported are precision and recall
 with 95 % Wilson intervals, whether the target was found, and false positives on everyday requests.
 The rows of forget_intents were split by a hash of their id: one half was looked at while the rules
-were written, the other was only counted. The phrasings of our own are three batches; each was
+were written, the other was only counted (first count: 19 found, 1 wrong, 1 missed). The phrasings of our own are four batches; each was
 written before the rules saw it, and the first, blind result of each is kept in BLIND.
 """
 
@@ -27,6 +27,7 @@ BLIND = {
     1: {"true_positives": 170, "false_positives": 2, "false_negatives": 4},
     2: {"true_positives": 77, "false_positives": 9, "false_negatives": 9},
     3: {"true_positives": 65, "false_positives": 9, "false_negatives": 3},
+    4: {"true_positives": 27, "false_positives": 3, "false_negatives": 3},
 }
 """What the rules scored on each batch of `forget_unseen.jsonl` the first time they saw it."""
 

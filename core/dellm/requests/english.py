@@ -46,7 +46,7 @@ _NO_MORE = r"(?:is|are|was|be|gets?|stays?)(?: completely| all)? (?:no longer|no
 
 _BEFORE_OBJECT = [
     # the imperative and what stands for it
-    ("imperative", rf"(?:(?:do|be sure to|make sure (?:that you|you|to)|ensure (?:that )?you|be (?:so )?kind(?: enough)? (?:and|to)|let'?s|lets|let us|make yourself|make it so (?:that )?you|try to|try and|time to|proceed to|go) )?{ADVERBS}(?:to )?(?P<verb>{VERB})"),
+    ("imperative", rf"(?:(?:do|be sure to|make sure (?:that you|you|to)|ensure (?:that )?you|be (?:so )?kind(?: enough)? (?:and|to)|let'?s|lets|let us|make yourself|make it so (?:that )?you|try to|try and|(?:it's |it is )?time to|proceed to|go) )?{ADVERBS}(?:to )?(?P<verb>{VERB})"),
     ("permission", rf"(?:so )?(?:you|u) (?:can|may|should|must|have to|need to|ought to|are to|could|might|'d better|had better|are (?:free|welcome|allowed) to)(?: as well)? {ADVERBS}(?P<verb>{VERB})"),
     ("question", rf"(?:can|could|would|will|might) (?:you|u|ya|we|i (?:get|have|ask) you to) {ADVERBS}(?:make sure (?:that you|you|to) |try to |make yourself |be so kind (?:and|as to) )?{ADVERBS}(?P<verb>{VERB})"),
     ("question", rf"(?:can|could|would) you {ADVERBS}(?:be (?:so kind as to|kind enough to|willing to|able to|a dear and)) {ADVERBS}(?P<verb>{VERB})"),
@@ -85,7 +85,7 @@ _AROUND_OBJECT = [
     ("passive", rf"let (?P<obj>(?:my|our|the|that|this|it|all|any|every)\b.{{0,200}}?) be {_GONE}"),
     ("passive", rf"(?:i|we) {_NOT} (?:want|need|like) (?P<obj>(?!you\b|to\b).{{1,200}}?) (?:to (?:be|stay|remain) |being |staying )?(?:(?P<verb>{KEEP_PAST})\b|(?P<verb2>(?:in|on) (?:your|the|shared|assistant|our) [\w ]{{0,30}}?(?:memory|memories|notes?|file|records?|mind|database|chart)|on file|around))"),
     ("passive", rf"(?:(?:(?:can|could|would|will) (?:you|u|we)|(?:i|we)(?:'d| would)? (?:want|need|like) you to) )?{ADVERBS}(?P<verb>take|get|leave) (?P<obj>.{{1,300}}?) (?:out of|off|off of) (?:your|the|our|my|shared|assistant)\b[\w' -]{{0,40}}?(?:memory|memories|mind|records?|notes?|head|brain|database|files?|history|system|chart)\b"),
-    ("passive", rf"(?P<obj>(?:my|our|the|that|this|those|these|all|any|every|everything|anything|whatever|what|his|her|their|[a-z]+'s)\b.{{0,200}}?) {_SHOULD} (?:be )?(?:treated as |considered |regarded as )?(?:completely |permanently |fully |all |now )*(?:{_GONE}|(?P<verb2>go|disappear|vanish)\b(?=\s*(?:$|[,.!]|now|please|too)))"),
+    ("passive", rf"(?P<obj>(?:my|our|the|that|this|those|these|all|any|every|everything|anything|whatever|what|his|her|their|messages?|records?|[a-z]+'s)\b.{{0,200}}?) {_SHOULD} (?:be )?(?:treated as |considered |regarded as )?(?:completely |permanently |fully |all |now )*(?:{_GONE}|(?P<verb2>go|disappear|vanish)\b(?=\s*(?:$|[,.!]|now|please|too)))"),
     ("passive", rf"(?P<obj>(?:my|our|the|that|this|those|these|all|any|every|everything|anything|whatever|what)\b.{{0,200}}?) (?:should|must|shall|needs? to|is to|may|can) (?:no longer|not|never)(?: need to)? (?:be |stay |remain )?(?P<verb>{KEEP_PAST}|restated|repeated|mentioned|shown|surfaced|reused|brought up|available|in (?=your (?:memory|notes|records)|memory))\b"),
     ("passive", rf"(?P<obj>(?:my|our|the|that|this|those|these|all|any|every|everything|anything|whatever|what)\b.{{0,200}}?) (?:no longer needs?|does not need|doesn'?t need|do not need|don'?t need|no longer has|no longer have) to be (?P<verb>{KEEP_PAST})\b"),
     ("passive", rf"nothing (?P<obj>.{{1,200}}?) (?:should|must|may|shall|can|needs? to|is to) (?:be |stay |remain )?(?P<verb>{KEEP_PAST}|in (?=your|memory|the)|on file|anywhere|with you)"),

@@ -24,7 +24,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
         r"(?:merk|merke) dir (?P<obj>.+?) (?:bitte )?nicht(?: mehr| länger)?\b.*",
     ),
     "es": (
-        r"(?:olvida|olvide|olvidá|olvídate de|olvidate de|olvídese de|borra|borre|borrá|elimina|elimine|eliminá|suprime|suprima|quita)(?:,? por favor,?)? (?P<obj>.+)",
+        r"(?:olvida|olvide|olvidá|olvídate de|olvidate de|olvídese de|borra|bórrame|elimíname|borre|borrá|elimina|elimine|eliminá|suprime|suprima|quita)(?:,? por favor,?)? (?P<obj>.+)",
         r"(?:¿ ?)?(?:me )?(?:puedes|podrías|puede|podría|podés|quieres) (?:por favor )?(?:olvidar(?:te de)?|borrar|eliminar|suprimir|quitar) (?P<obj>.+)",
         r"(?:ya )?no (?:recuerdes|guardes|retengas) (?:más )?(?P<obj>mi .+|que .+|nada .+)",
         r"(?:quiero|quisiera|necesito|me gustaría|te pido) que (?:olvides?|borres?|elimines?|olvidaras|borraras|eliminaras|te olvides de) (?P<obj>.+)",

@@ -188,6 +188,8 @@ def _says_more(after: str) -> bool:
 
 
 def _reported(case: Case) -> Verdict | None:
+    if case.thing.startswith("nothing"):
+        return NO
     if case.clause.frame == "passive" and _REPORTED.search(case.thing) and not case.told:
         return NO
     return None

@@ -135,7 +135,7 @@ sofa couch bed rug curtain kitchen garage garden lawn gutter drain pipe sink fri
 plug cable wire soap water ink wax gum glue car bike window windows counter desk shelf attic basement tub
 mirror weight wrinkles pimples acne smell odor odour wallpaper tiles tile sauce soup pasta rice oil iron
 skies sky path road way air deck scan scanner macbook iphone android chromebook process port service group channel recipe
-subject traffic credits server logs"""
+subject traffic credits server logs recording template"""
 _BODY = """tears throat hair eyes face nose hands hand teeth tooth headache hiccups fear fears anxiety stress pain cold cough
 habit habits debt debts belly appendix mole wart kidney tonsils stitches glasses doubts worries losses boyfriend
 kids weight braces cast tumour tumor nails beard breath hangover blister boots socks sweater clothes bag luggage"""
