@@ -92,6 +92,8 @@ def test_redacting_touches_only_the_spans_and_merges_neighbours() -> None:
         ("It has the codename Falcon for Project Orion.", [("Project Orion", "Falcon")]),
         ("Robert goes by Bob.", [("Robert", "Bob")]),
         ("Maria Lopez under alias Mia K.", [("Maria Lopez", "Mia K")]),
+        ("The desk has ext 31 under alias Ana. I left.", []),
+        ("J. R. Roe, nicknamed Ro. Then we left.", [("J. R. Roe", "Ro")]),
         ("Microsoft Office (Office) is installed.", []),
         ("He goes by Max.", []),
         ("They call Sam every day.", []),

@@ -43,6 +43,7 @@ _ELISION: Final = regex.compile(
 _POSSESSIVE: Final = regex.compile(r"'(?:s|d|ll|re|ve|m)?(?!\w)")
 _MASK: Final = regex.compile(r"[*•●x]{2,}[ \-.]?(?:[*•●x]{2,}[ \-.]?)*$")
 _AMOUNT: Final = regex.compile(r"[0-9]+(?:[,.'][0-9]{3})*[.,]?[0-9]*")
+_EXTENSION: Final = regex.compile(r"\s*;?(?:ext|x)")
 _LEAST: Final = 4
 _REACH: Final = 48
 
@@ -197,9 +198,10 @@ def _belongs(needle: Needle, holder: Found, start: int, end: int, form: str) -> 
         return holder.kind == "money" and digits(whole) == digits(form[start:end])
     if _joined(form, start - 1, start) or _joined(form, end - 1, end):
         return needle.kind in {"phone", "card"} and holder.kind in {"phone", "code", "url"}
+    last = end == holder.end or _EXTENSION.match(form, end, holder.end) is not None
     if needle.kind in {"text", "code"}:
-        return holder.kind in {"code", "url", "iban"}
-    return holder.kind == "url" or start <= _first(form, holder.start) or end == holder.end
+        return holder.kind in {"code", "url", "iban"} or (holder.kind == "phone" and last)
+    return holder.kind == "url" or start <= _first(form, holder.start) or last
 
 
 def _first(form: str, start: int) -> int:
