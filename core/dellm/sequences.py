@@ -9,10 +9,11 @@ about the database: a base is used after its row was found alive in the same tra
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from operator import itemgetter
 
 from . import provenance
 from .database import Scope, Tx
@@ -57,8 +58,10 @@ class Tips:
         """Remember a committed sequence; it takes the place of the tip it extends."""
         with self._guard:
             tips = self._tips.setdefault((ws, thread), [])
-            known = {mark[1] for mark in tip.marks}
-            tips[:] = [one for one in tips if one.marks[-1][1] not in known][-TIPS_PER_THREAD + 1 :]
+            others = [
+                one for one in tips if one.marks[-1] not in _up_to(tip.marks, len(one.ids))[-1:]
+            ]
+            tips[:] = others[-TIPS_PER_THREAD + 1 :]
             tips.append(tip)
             self._tips.move_to_end((ws, thread))
             while len(self._tips) > THREADS:
@@ -69,6 +72,11 @@ class Tips:
         with self._guard:
             tips = self._tips.get((ws, thread), [])
             tips[:] = [one for one in tips if one is not tip]
+
+
+def _up_to(marks: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+    """Return the marks, ascending as they are, of the bases of at most this length."""
+    return marks[: bisect_right(marks, length, key=itemgetter(0))]
 
 
 def _shared(tip: Tip, ids: Sequence[int]) -> int:
@@ -102,7 +110,7 @@ def attach_context(
     else:
         _write_sequence(tx, scope.ws, fresh, ids, thread, base)
     _write(tx, scope.ws, child, [(0, sequence)])
-    marks = [mark for mark in known if base and mark[0] <= base.length]
+    marks = _up_to(known, base.length) if base else []
     return Tip(list(ids), [*marks, (len(ids), sequence)] if sequence == fresh else marks)
 
 
@@ -127,9 +135,7 @@ def _base(
 
 def _alive(tx: Tx, ws: int, tip: Tip, ids: Sequence[int]) -> Base | None:
     """Return the longest live base of `tip` that `ids` begins with."""
-    shared = _shared(tip, ids)
-    usable = list(takewhile(lambda mark: mark[0] <= shared, tip.marks))
-    for length, sequence in reversed(usable):
+    for length, sequence in reversed(_up_to(tip.marks, _shared(tip, ids))):
         row = tx.one(
             "select length from sequence where ws = :ws and id = :id and dead_at is null",
             ws=ws,
