@@ -30,6 +30,7 @@ PART = 2_000  # distinct terms in one tsvector, which may not exceed one megabyt
 # What a bound login may read: not the key of the workspace's digests, nor the digests themselves.
 READABLE = ("record", "embedding", "edge", "sequence", "keyword", "tombstone", "ledger")
 _CURSORS = itertools.count()  # two streams of one transaction need two names
+_ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})  # the server ended the session
 _LOCK = 0x44654C4C  # advisory lock of the migrations
 _LIST = re.compile(r"\bin :(\w+)")
 _NAME = re.compile(r"(?<!:):([a-z_]\w*)")
@@ -50,11 +51,13 @@ def _problem(error: Exception) -> StorageError:
         return StorageError("The disk is full.")
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
         return StorageError("The database is read-only.")
+    code = getattr(error, "sqlstate", None) or ""
+    lost = code.startswith("08") or code in _ENDED
     if isinstance(error, PoolTimeout | psycopg.InterfaceError) or (
-        isinstance(error, psycopg.OperationalError) and not error.sqlstate
+        isinstance(error, psycopg.OperationalError) and (lost or not code)
     ):
         return StorageError("The connection to PostgreSQL failed or was lost.")
-    state = getattr(error, "sqlstate", None) or type(error).__name__
+    state = code or type(error).__name__
     return StorageError(f"PostgreSQL refused the statement (code {state}).")
 
 

@@ -72,18 +72,29 @@ def _readers(connection: Connection) -> bool:
 
 
 def _pass_the_log(connection: Connection) -> None:
-    """Move past every segment there is, and have none recycled with old bytes in it meanwhile."""
+    """Move past every segment there is, and have none recycled with old bytes in it meanwhile.
+
+    A row in `setting` says that the server's setting is changed by us, so that a clean-up after
+    one that was killed changes it back.
+    """
     row = connection.execute("select current_setting('wal_recycle')").fetchone()
-    recycled = row is not None and row[0] == "on"
-    if recycled:
+    if row is not None and row[0] == "on":
+        connection.execute(
+            "insert into setting values ('wal_recycle', 'on') on conflict (name) do nothing"
+        )
         connection.execute("alter system set wal_recycle = off")
         connection.execute("select pg_reload_conf()")
     try:
         _switch(connection)
     finally:
-        if recycled:
-            connection.execute("alter system reset wal_recycle")
-            connection.execute("select pg_reload_conf()")
+        _recycle_again(connection)
+
+
+def _recycle_again(connection: Connection) -> None:
+    if connection.execute("select 1 from setting where name = 'wal_recycle'").fetchone():
+        connection.execute("alter system reset wal_recycle")
+        connection.execute("select pg_reload_conf()")
+        connection.execute("delete from setting where name = 'wal_recycle'")
 
 
 def _switch(connection: Connection) -> None:
