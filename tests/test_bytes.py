@@ -230,7 +230,7 @@ def test_erasing_a_whole_workspace_leaves_the_others_bytes_alone(
     plant(other, new, "theirs")
     theirs = new.take()
     other.index()
-    before = [record for record in other.export()]
+    before = list(other.export())
     scenario.memory.forget(everything=True, scrub=True)
     found = canaries_in(content_of(url))
     assert not found & (scenario.dead | scenario.living)
@@ -299,9 +299,9 @@ def test_without_a_scrub_postgresql_keeps_bytes_in_tables_and_log(
         owner.execute("checkpoint")
     places = {"base": set(), "pg_wal": set()}
     for file in files_of(postgres_url):
-        for place, found in places.items():
+        for place in places:
             if place in file.parts and file.is_file():
-                found |= canaries_in(file.read_bytes()) & scenario.dead
+                places[place] |= canaries_in(file.read_bytes()) & scenario.dead
     assert places["base"]
     assert places["pg_wal"]
     assert scenario.vectors_left() > 0
