@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 LONGEST = 64  # characters of a term that count; the rest of a longer one is cut
-_WORD = re.compile(r"\w+", re.ASCII)
+_WORD = re.compile(rf"(\w{{1,{LONGEST}}})\w*", re.ASCII)
 # Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar: no spaces between words
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _TOKEN = re.compile(rf"[{_UNSPACED}\U00020000-\U0003ffff]|[^\W{_UNSPACED}\U00020000-\U0003ffff]+")
@@ -18,7 +18,9 @@ _TOKEN = re.compile(rf"[{_UNSPACED}\U00020000-\U0003ffff]|[^\W{_UNSPACED}\U00020
 
 def terms(text: str) -> list[str]:
     """Return the terms of `text` in order, repeated ones repeated."""
-    found = _WORD.findall(text.lower()) if text.isascii() else _TOKEN.findall(_folded(text))
+    if text.isascii():
+        return _WORD.findall(text.lower())
+    found = _TOKEN.findall(_folded(text))
     if max(map(len, found), default=0) > LONGEST:
         return [term[:LONGEST] for term in found]
     return found
