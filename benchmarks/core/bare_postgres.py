@@ -16,6 +16,8 @@ _TERMS = (
     "values (%s, %s, 0, array_to_tsvector(cast(%s as text[])))"
 )
 _EDGE = "insert into edge(ws, child, pos, parent) values (%s, %s, %s, %s)"
+# As the library does it: without statistics a plain array makes the planner read the workspace.
+_LISTED = "= any(array(select unnest(cast(%s as bigint[]))))"
 
 
 class BarePostgres:
@@ -71,7 +73,7 @@ class BarePostgres:
                 ("edge", "parent"),
             ):
                 total += self._connection.execute(
-                    f"delete from {table} where ws = %s and {key} = any(%s)", (ws, ids)
+                    f"delete from {table} where ws = %s and {key} {_LISTED}", (ws, ids)
                 ).rowcount
         return total
 

@@ -1,0 +1,49 @@
+"""Naming many records must not make a database read the whole workspace."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from dellm import Draft, postgres
+
+STATEMENTS = {
+    "record": ("delete from record where ws = :ws and id in :ids", "id"),
+    "edges into": ("delete from edge where ws = :ws and child in :ids", "child"),
+    "edges from": ("delete from edge where ws = :ws and parent in :ids", "parent"),
+    "keyword": ("delete from keyword where ws = :ws and id in :ids", "id"),
+}
+
+
+@pytest.fixture(scope="module")
+def ids() -> list[int]:
+    return list(range(1_000, 1_800))
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_long_list_is_looked_up_by_key_on_a_database_without_statistics(
+    name, ids, postgres_url, opened
+):
+    memory = opened(postgres_url, embedder=None)
+    memory.remember_many([Draft(f"one {i}", thread="t") for i in range(4_000)])
+    with psycopg.connect(postgres_url) as owner:
+        owner.execute(
+            "insert into edge(ws, child, pos, parent) "
+            "select 1, child, pos, child - pos from generate_series(6, 4000) child, "
+            "generate_series(1, 5) pos"
+        )
+        statement, key = STATEMENTS[name]
+        translated = postgres._translate(statement)
+        plan = owner.execute(f"explain {translated}", {"ws": 1, "ids": ids}).fetchall()
+    looked_up = [line for (line,) in plan if "Index Cond" in line]
+    assert looked_up, plan
+    assert all(f"({key} = ANY" in line for line in looked_up), plan
+
+
+def test_short_and_long_lists_give_the_same_rows(url, opened):
+    memory = opened(url, embedder=None)
+    memory.remember_many([Draft(f"one {i}", thread="t") for i in range(30)])
+    for count in (1, 2, 7, 8, 9, 20):
+        wanted = list(range(1, count + 1))
+        assert memory.dependents(wanted) == wanted
+        assert memory.dependents([*wanted, *wanted]) == wanted
