@@ -13,6 +13,15 @@ STATEMENTS = {
     "edges from": ("delete from edge where ws = :ws and parent in :ids", "parent"),
     "keyword": ("delete from keyword where ws = :ws and id in :ids", "id"),
 }
+FILL = (
+    "insert into record(ws, id, place, thread, kind, role, version, text, status, tokens, "
+    "created_at) select 1, n, n, 't', 'message', 'user', 1, 'one', 0, 1, 1 "
+    "from generate_series(2, 40000) n",
+    "insert into keyword(ws, id, part, terms) select 1, n, 0, array_to_tsvector(array['one']) "
+    "from generate_series(2, 40000) n",
+    "insert into edge(ws, child, pos, parent) select 1, n, pos, n - pos "
+    "from generate_series(7, 40000) n, generate_series(1, 5) pos",
+)
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +33,11 @@ def ids() -> list[int]:
 def test_a_long_list_is_looked_up_by_key_on_a_database_without_statistics(
     name, ids, postgres_url, opened
 ):
-    memory = opened(postgres_url, embedder=None)
-    memory.remember_many([Draft(f"one {i}", thread="t") for i in range(4_000)])
+    # Below some ten thousand rows a workspace is thought small enough to be read.
+    opened(postgres_url, embedder=None).remember("one", thread="t")
     with psycopg.connect(postgres_url) as owner:
-        owner.execute(
-            "insert into edge(ws, child, pos, parent) "
-            "select 1, child, pos, child - pos from generate_series(6, 4000) child, "
-            "generate_series(1, 5) pos"
-        )
+        for fill in FILL:
+            owner.execute(fill)
         statement, key = STATEMENTS[name]
         translated = postgres._translate(statement)
         plan = owner.execute(f"explain {translated}", {"ws": 1, "ids": ids}).fetchall()
