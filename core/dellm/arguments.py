@@ -6,7 +6,7 @@ The drivers differ in what they accept, and their own errors quote it; these nam
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from .errors import InvalidInput
@@ -32,6 +32,24 @@ def check_text(value: object, name: str) -> None:
         raise InvalidInput(f"{name} is not a string.")
 
 
+def check_callable(value: object, name: str) -> None:
+    """Raise InvalidInput unless `value` can be called."""
+    if not callable(value):
+        raise InvalidInput(f"{name} is no function.")
+
+
+def check_iterable(value: object, name: str) -> None:
+    """Raise InvalidInput unless `value` is a list or the like; a string is none."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{name} is no list.")
+
+
+def check_choice(value: object, names: Collection[str], name: str) -> None:
+    """Raise InvalidInput unless `value` is one of the names."""
+    if not isinstance(value, str) or value not in names:
+        raise InvalidInput(f"{name} is one of {', '.join(sorted(names))}.")
+
+
 def check_mapping(value: object, name: str) -> None:
     """Raise InvalidInput unless `value` is a mapping with strings as keys."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
@@ -40,8 +58,7 @@ def check_mapping(value: object, name: str) -> None:
 
 def whole_numbers(values: Iterable[Any], name: str) -> list[int]:
     """Return the ids as a list; InvalidInput unless each is a whole number."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InvalidInput(f"{name} is no list of record ids.")
+    check_iterable(values, name)
     ids = list(values)
     # A chat hands in its whole history every turn: the common case is checked without a loop.
     if ids and (set(map(type, ids)) != {int} or max(ids) > MOST or min(ids) < -MOST):

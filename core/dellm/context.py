@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from . import provenance, reading, search
-from .arguments import check_number, check_whole
+from .arguments import check_callable, check_choice, check_number, check_whole
 from .database import Filter, Scope, Tx, Vector
 from .encoding import encode
 from .errors import InvalidInput
@@ -53,13 +53,11 @@ class Choice:
 
     def check(self) -> None:
         """Raise InvalidInput for a choice that makes no sense."""
-        if self.by not in {"meaning", "keyword", "both"}:
-            raise InvalidInput('by= is "meaning", "keyword" or "both".')
-        if self.scope not in {"workspace", "thread"}:
-            raise InvalidInput('scope= is "workspace" or "thread".')
-        for name in ("k", "last", "budget"):
-            if (number := getattr(self, name)) is not None:
-                check_whole(number, f"{name}=")
+        check_choice(self.by, ("meaning", "keyword", "both"), "by=")
+        check_choice(self.scope, ("workspace", "thread"), "scope=")
+        check_callable(self.count, "count=")
+        for name, number in (("k", self.k), ("last", self.last), ("budget", self.budget or 0)):
+            check_whole(number, f"{name}=")
         if self.threshold is not None:
             check_number(self.threshold, "threshold=")
         if self.k < 0 or self.last < 0 or (self.budget is not None and self.budget < 0):

@@ -42,6 +42,7 @@ class Engine:
         self.tips = Tips()
         self._scopes: dict[str, Scope] = {}
         self._guard = threading.Lock()
+        self._here = threading.local()  # whether this thread is inside a verb
 
     def scope(self, name: str, *, create: bool = False) -> Scope:
         """Return the workspace's scope; number 0 when it has never been written to.
@@ -83,13 +84,29 @@ class Engine:
     @contextmanager
     def reading(self, name: str, *, owner: bool = False) -> Iterator[tuple[Tx, Scope]]:
         """Open a read snapshot of the workspace."""
-        scope = self.scope(name)
-        with self.database.transaction(scope, owner=owner) as tx:
-            yield tx, scope
+        with self._alone():
+            scope = self.scope(name)
+            with self.database.transaction(scope, owner=owner) as tx:
+                yield tx, scope
 
     @contextmanager
     def writing(self, name: str, *, durable: bool = False) -> Iterator[tuple[Tx, Scope]]:
         """Open a write transaction of the workspace, creating its row at the first one."""
-        scope = self.scope(name, create=True)
-        with self.database.transaction(scope, write=True, durable=durable) as tx:
-            yield tx, scope
+        with self._alone():
+            scope = self.scope(name, create=True)
+            with self.database.transaction(scope, write=True, durable=durable) as tx:
+                yield tx, scope
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse a verb inside a verb: it would wait for itself, or see half of the outer one."""
+        if getattr(self._here, "busy", False):
+            raise InvalidInput(
+                "A verb was called from inside another one, by a predicate or a counter.",
+                remedy="Look things up before, and let the function only compute.",
+            )
+        self._here.busy = True
+        try:
+            yield
+        finally:
+            self._here.busy = False

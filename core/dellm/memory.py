@@ -12,7 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 from . import forget as forgetting
 from . import indexing, planning, receipts, scrub, sequences, storing, values
-from .arguments import whole_numbers
+from .arguments import check_callable, check_iterable, check_text, whole_numbers
 from .database import Clock, now, open_database
 from .embedding import Embedder, resolve
 from .encoding import encode
@@ -119,6 +119,8 @@ class Memory(Recall):
 
     def remember_many(self, drafts: Sequence[Draft]) -> list[Record]:
         """Store many records in order, in one transaction; a repeated framework object only once."""
+        check_iterable(drafts, "drafts=")
+        drafts = list(drafts)
         for draft in drafts:
             storing.check(draft)
         if not drafts:
@@ -135,6 +137,7 @@ class Memory(Recall):
 
         The parts joined in order are the text.
         """
+        check_text(text, "text=")
         parts = [part for part in values.sentences(text) if part] or [text]
         return self.remember_many([Draft(part, role=role, **details) for part in parts])
 
@@ -186,6 +189,8 @@ class Memory(Recall):
 
         Resumable. `progress(done, total)` is called after each batch. Raises EmbedderError.
         """
+        if progress is not None:
+            check_callable(progress, "progress=")
         return indexing.index(self._engine, self.id, progress)
 
     # plan and forget
@@ -312,6 +317,8 @@ class Memory(Recall):
 
     def scrub(self, progress: Callable[[str], None] | None = None) -> scrub.ScrubReport:
         """Clean the database's files and prove by reading them that erased content is gone."""
+        if progress is not None:
+            check_callable(progress, "progress=")
         return scrub.scrub(self._engine, self.id, progress)
 
     def bind_login(self, login: str) -> None:
@@ -322,6 +329,7 @@ class Memory(Recall):
         bind = getattr(self._engine.database, "bind_login", None)
         if bind is None:
             raise UnsupportedHere("SQLite has no logins.")
+        check_text(login, "login=")
         bind(login, self._engine.scope(self.id, create=True))
 
 

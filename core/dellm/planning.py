@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from . import influences, ledger, provenance, search, selectors, values
+from .arguments import check_choice
 from .database import Filter, Scope, Tx, Vector
 from .encoding import decode
 from .errors import InvalidInput, SelectorError
@@ -38,8 +39,9 @@ def make(
     `threshold` is the embedder's own, in cosine; None leaves meaning out of the suspects.
     Raises SelectorError, InvalidInput.
     """
-    if mode not in MODES:
-        raise InvalidInput(f"mode= is one of {', '.join(MODES)}.")
+    check_choice(mode, MODES, "mode=")
+    if not isinstance(reach, Reach):
+        raise InvalidInput("reach= is none: use STRICT, depth(...) or influence(...).")
     found = _with_carriers(tx, scope, selector, look)
     if mode == "redact" and any(not match.spans for match in found):
         raise SelectorError(

@@ -61,7 +61,8 @@ class Recall:
         are made first. Raises EmbedderError, InvalidInput.
         """
         by = by or ("meaning" if self._engine.embedder else "keyword")
-        choice = contexts.Choice(k, threshold, last, by, scope, budget, count, frozenset(without))
+        left_out = frozenset(whole_numbers(without, "without="))
+        choice = contexts.Choice(k, threshold, last, by, scope, budget, count, left_out)
         choice.check()
         storing.check_thread(thread)
         asked = self._query(query, vectors=by != "keyword" and k > 0)
@@ -87,7 +88,8 @@ class Recall:
     ) -> list[Chosen]:
         """Return the best records for a query, best first; `by` as in context."""
         by = by or ("meaning" if self._engine.embedder else "keyword")
-        contexts.Choice(k=limit, by=by).check()
+        contexts.Choice(k=limit, by=by, threshold=threshold).check()
+        storing.check_thread(thread)
         asked = self._query(query, vectors=by != "keyword")
         keep = Filter(at=self._now(), thread=None if thread is None else encode(thread))
         least = asked.threshold if threshold is None else threshold

@@ -195,6 +195,7 @@ class SqliteDatabase:
         self._matrices = matrix.Matrices()
         with _translated():
             self._connection = self._connect()
+            self._file = self._connection.filename  # "" in memory
         try:
             with _translated():
                 self._migrate()
@@ -391,13 +392,13 @@ class SqliteDatabase:
     def _files(self) -> list[Path]:
         if self._in_memory:
             return []
-        main = Path(self._connection.filename)
+        main = Path(self._file)
         candidates = [main, *(main.with_name(main.name + end) for end in ("-wal", "-journal"))]
         return [path for path in candidates if path.exists()]
 
     @property
     def _in_memory(self) -> bool:
-        return not self._connection.filename
+        return not self._file
 
     def living_bytes(self) -> Iterator[bytes]:
         with self.transaction(Scope("", 0)):

@@ -10,7 +10,7 @@ from datetime import datetime
 from operator import attrgetter
 
 from . import provenance
-from .arguments import check_mapping, check_text, check_whole
+from .arguments import check_choice, check_mapping, check_text, check_whole
 from .database import Scope, Tx
 from .encoding import dump_json, encode
 from .errors import ContextForgotten, InvalidInput
@@ -43,8 +43,7 @@ def check(draft: Draft) -> None:
     if not isinstance(draft, Draft):
         raise InvalidInput("What is to be remembered is no Draft.")
     check_text(draft.text, "text=")
-    if draft.kind not in KINDS:
-        raise InvalidInput(f"The kind is none of {', '.join(sorted(KINDS))}.")
+    check_choice(draft.kind, KINDS, "kind=")
     if not isinstance(draft.role, str) or not draft.role.strip():
         raise InvalidInput("The role is empty.")
     if draft.payload is not None and not isinstance(draft.payload, bytes):
