@@ -152,12 +152,17 @@ begin
 end $$;
 
 -- The role every statement of ours runs as; the owner only migrates, scrubs and reads files.
+-- An administrator may have made and granted it before, for an owner who may not.
 do $$ begin
-  create role dellm_app nologin nosuperuser nobypassrls;
+  if to_regrole('dellm_app') is null then
+    create role dellm_app nologin nosuperuser nobypassrls;
+  end if;
 exception when duplicate_object or unique_violation then null;
 end $$;
 do $$ begin
-  execute format('grant dellm_app to %I', current_user);
+  if not pg_has_role(current_user, 'dellm_app', 'member') then
+    execute format('grant dellm_app to %I', current_user);
+  end if;
   execute format('grant usage on schema %I to dellm_app', current_schema());
 end $$;
 
