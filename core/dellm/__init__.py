@@ -4,7 +4,9 @@ The model: everything stored is a *record*; a reply's parents are exactly the re
 its prompt; forgetting a record forgets all that was made from it. See Memory.
 """
 
-from .assistant import Assistant
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from .context import estimated_tokens, prompt
 from .drawing import Drawing
 from .embedding import Embedder
@@ -31,12 +33,36 @@ from .memory import Memory
 from .plan import STRICT, Plan, Reach, depth, influence
 from .receipts import Receipt
 from .records import Chosen, Context, Draft, Record, Status
-from .requests import recognise
 from .scan import ScanReport
 from .scrub import ScrubReport
 from .selectors import Match
-from .systems import FullHistory, NoMemory, Reply, System
 from .verify import VerifyReport
+
+if TYPE_CHECKING:
+    from .assistant import Assistant
+    from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
+    from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
+    from .requests import Request, RequestKind, recognise
+    from .systems import FullHistory, NoMemory, Reply, System
+
+# Loaded when first named: an agent that only stores and recalls waits for none of it.
+_LATER = {
+    "assistant": ("Assistant",),
+    "embedding": ("HashingEmbedder", "MiniLMEmbedder", "OpenAIEmbedder"),
+    "models": ("ExtractiveReader", "Model", "OpenAIModel", "SmolModel"),
+    "requests": ("Request", "RequestKind", "recognise"),
+    "systems": ("FullHistory", "NoMemory", "Reply", "System"),
+}
+_HOME = {name: module for module, names in _LATER.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dellm' has no attribute {name!r}")
+    found: object = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
 
 __all__ = [
     "STRICT",
@@ -51,15 +77,21 @@ __all__ = [
     "Embedder",
     "EmbedderError",
     "Explanation",
+    "ExtractiveReader",
     "FullHistory",
+    "HashingEmbedder",
     "InvalidInput",
     "LedgerEntry",
     "Match",
     "Memory",
+    "MiniLMEmbedder",
+    "Model",
     "ModelError",
     "NoMemory",
     "NotFound",
     "NothingMatched",
+    "OpenAIEmbedder",
+    "OpenAIModel",
     "Plan",
     "PlanChanged",
     "PreviewRequired",
@@ -67,10 +99,13 @@ __all__ = [
     "Receipt",
     "Record",
     "Reply",
+    "Request",
+    "RequestKind",
     "ScanReport",
     "SchemaError",
     "ScrubReport",
     "SelectorError",
+    "SmolModel",
     "Status",
     "StorageError",
     "System",
