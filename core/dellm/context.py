@@ -56,8 +56,9 @@ class Choice:
         check_choice(self.by, ("meaning", "keyword", "both"), "by=")
         check_choice(self.scope, ("workspace", "thread"), "scope=")
         check_callable(self.count, "count=")
-        for name, number in (("k", self.k), ("last", self.last), ("budget", self.budget or 0)):
-            check_whole(number, f"{name}=")
+        for name, number in (("k", self.k), ("last", self.last), ("budget", self.budget)):
+            if number is not None or name != "budget":
+                check_whole(number, f"{name}=")
         if self.threshold is not None:
             check_number(self.threshold, "threshold=")
         if self.k < 0 or self.last < 0 or (self.budget is not None and self.budget < 0):

@@ -12,7 +12,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 from . import forget as forgetting
 from . import indexing, planning, receipts, scrub, sequences, storing, values
-from .arguments import check_callable, check_iterable, check_text, whole_numbers
+from .arguments import check_callable, check_iterable, check_text, check_whole, whole_numbers
 from .database import Clock, now, open_database
 from .embedding import Embedder, resolve
 from .encoding import encode
@@ -80,6 +80,9 @@ class Memory(Recall):
         cleaned within each forget. `region`: whose phone numbers need no country code. `clock`:
         microseconds UTC. Raises StorageError, SchemaError, EmbedderError, InvalidInput.
         """
+        check_whole(scrub_below, "scrub_below=")
+        check_text(region, "region=")
+        check_callable(clock, "clock=")
         options = Options(scrub_below=scrub_below, region=region, clock=clock)
         chosen = resolve(embedder)
         return cls(Engine(open_database(url), chosen, options), "default")

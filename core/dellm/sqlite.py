@@ -194,17 +194,18 @@ class SqliteDatabase:
         self._closed = False
         self._matrices = matrix.Matrices()
         with _translated():
-            self._connection = self._connect()
+            self._connection = apsw.Connection(self.location)
             self._file = self._connection.filename  # "" in memory
         try:
             with _translated():
+                self._prepare(self._connection)
                 self._migrate()
         except BaseException:
             self.close()
             raise
 
-    def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(self.location)
+    @staticmethod
+    def _prepare(connection: apsw.Connection) -> None:
         connection.set_busy_timeout(BUSY_MS)
         _refuse_others(connection)
         if not connection.pragma("page_count"):
@@ -218,7 +219,6 @@ class SqliteDatabase:
                 raise StorageError(f"SQLite did not accept {name}.")
         connection.pragma("cache_size", -65_536)
         connection.pragma("temp_store", 2)
-        return connection
 
     def _migrate(self) -> None:
         connection = self._connection
