@@ -34,6 +34,7 @@ _ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})  # the server 
 _LOCK = 0x44654C4C  # advisory lock of the migrations
 _LIST = re.compile(r"\bin :(\w+)")
 _NAME = re.compile(r"(?<!:):([a-z_]\w*)")
+_PASSWORD = re.compile(r"(?<=[?&])password=[^&]*&?")
 _LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
 
 
@@ -205,9 +206,11 @@ class PostgresDatabase:
     dialect = "postgres"
 
     def __init__(self, url: str, *, most: int = 8) -> None:
-        self.location = re.sub(r"//[^@/]*@", "//", url)
+        self.location = _PASSWORD.sub("", re.sub(r"//[^@/]*@", "//", url))
         self._url = url
         self._guard = threading.Lock()
+        self._closed = False
+        self._most = most
         with _translated():
             self._migrate()
             self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
@@ -216,6 +219,8 @@ class PostgresDatabase:
             self._pool.open(wait=True, timeout=30)
 
     def _owner(self, *, autocommit: bool = False) -> psycopg.Connection[Row]:
+        if self._closed:
+            raise DatabaseClosed("The memory is closed.")
         return psycopg.connect(self._url, autocommit=autocommit, connect_timeout=10)
 
     def _migrate(self) -> None:
@@ -234,17 +239,40 @@ class PostgresDatabase:
     def transaction(
         self, scope: Scope, *, write: bool = False, durable: bool = False, owner: bool = False
     ) -> Iterator[PostgresTx]:
-        with _translated(), self._pool.connection() as connection:
-            connection.isolation_level = None if write else psycopg.IsolationLevel.REPEATABLE_READ
-            connection.read_only = not write
-            connection.execute(
-                "select set_config('role', %s, true), set_config('dellm.ws', %s, true), "
-                "set_config('dellm.name', %s, true)",
-                ("none" if owner else "dellm_app", str(scope.ws), scope.name),
-            )
-            if durable:
-                connection.execute("set local synchronous_commit = on")
-            yield PostgresTx(connection)
+        with _translated():
+            connection = self._begun(scope, write=write, owner=owner)
+            try:
+                with connection:
+                    if durable:
+                        connection.execute("set local synchronous_commit = on")
+                    yield PostgresTx(connection)
+            finally:
+                self._pool.putconn(connection)
+
+    def _begun(self, scope: Scope, *, write: bool, owner: bool) -> psycopg.Connection[Row]:
+        """Return a pooled connection with a transaction bound to the scope.
+
+        One that the server has ended while it lay idle is found out by its first statement, and
+        another one is taken: nothing was done on it yet.
+        """
+        for _ in range(self._most):
+            connection = self._pool.getconn()
+            try:
+                connection.isolation_level = (
+                    None if write else psycopg.IsolationLevel.REPEATABLE_READ
+                )
+                connection.read_only = not write
+                connection.execute(
+                    "select set_config('role', %s, true), set_config('dellm.ws', %s, true), "
+                    "set_config('dellm.name', %s, true)",
+                    ("none" if owner else "dellm_app", str(scope.ws), scope.name),
+                )
+                return connection
+            except BaseException:
+                self._pool.putconn(connection)
+                if not connection.closed:
+                    raise
+        raise psycopg.OperationalError
 
     def bind_login(self, login: str, scope: Scope) -> None:
         """Let the login role `login` read this one workspace with SQL of its own, and no other.
@@ -295,6 +323,7 @@ class PostgresDatabase:
 
     def close(self) -> None:
         with self._guard:
+            self._closed = True
             self._pool.close()
 
 
