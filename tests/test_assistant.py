@@ -14,6 +14,7 @@ from dellm import (
     ModelError,
     NoMemory,
     Reply,
+    StorageError,
     System,
     prompt,
 )
@@ -307,6 +308,20 @@ def test_a_plan_whose_records_went_meanwhile_forgets_nothing_more(memory, chat):
     before = texts_of(memory)
     assert chat.send("yes").receipt is None
     assert texts_of(memory) == before
+
+
+def test_a_forget_that_the_database_refused_can_be_answered_again(memory, chat, monkeypatch):
+    say(chat, "The code is 4711", "Rain")
+    chat.send("Delete 4711")
+
+    def refuse(*_args, **_options):
+        raise StorageError("The disk is full.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Memory, "forget", refuse)
+        with pytest.raises(StorageError):
+            chat.send("yes")
+    assert chat.send("yes").receipt.matched == 2
 
 
 # --- what a request names ---

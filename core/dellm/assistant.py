@@ -16,6 +16,7 @@ from .consent import Answer, Kind
 from .context import prompt
 from .errors import (
     ContextForgotten,
+    DellmError,
     InvalidInput,
     NotFound,
     NothingMatched,
@@ -103,7 +104,7 @@ class Assistant:
         if waiting:
             answer = consent.read(text)
             if answer.kind is not Kind.OTHER:
-                return self._settle(waiting, answer)
+                return self._settled(waiting, answer)
         reply = self._handle(text, at)
         if waiting and not waiting.offer and reply.receipt is None and not reply.pending:
             return replace(reply, text=f"{reply.text}\n\n{DROPPED}")
@@ -122,10 +123,10 @@ class Assistant:
             raise InvalidInput(f"Not in the plan: {_listed(strange)}.")
         self._pending = None
         if not yes:
-            return self._settle(waiting, Answer(Kind.NO))
+            return self._settled(waiting, Answer(Kind.NO))
         if ids is None:
-            return self._settle(waiting, Answer(Kind.YES, explicit=True))
-        return self._settle(waiting, Answer(Kind.ONLY, ids))
+            return self._settled(waiting, Answer(Kind.YES, explicit=True))
+        return self._settled(waiting, Answer(Kind.ONLY, ids))
 
     def _handle(self, text: str, at: datetime | int | None) -> Reply:
         request = recognise(text, model=self._classifier)
@@ -228,6 +229,13 @@ class Assistant:
         return _joined(
             reply, self._show(_Pending(wish, plan, offer=True), ["Shall I forget this?"])
         )
+
+    def _settled(self, waiting: _Pending, answer: Answer) -> Reply:
+        try:
+            return self._settle(waiting, answer)
+        except DellmError:
+            self._pending = waiting  # nothing was changed, so the question still stands
+            raise
 
     def _settle(self, waiting: _Pending, answer: Answer) -> Reply:
         if answer.kind is Kind.NO:

@@ -34,10 +34,11 @@ from dellm.systems import Reply
 
 NUMBER = "+1 415 555 0132"
 REQUEST = "Please forget my phone number."
-SAME_QUESTION = "What is my phone number?"
+SAME_QUESTION = "Tell me my phone number."
 OTHER_QUESTION = "What is my favourite tea?"
 OTHER_FACT = "oolong"
-WORDS = 40  # tokens that the local model may answer with
+WORDS = 24  # tokens that the local model may answer with
+MOST = 3  # records in a prompt: so small a model gets lost in more
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class _Demo:
         model, embedder = self.parts.model.name, self.parts.embedder
         self._title(f"A conversation of four weeks ({model}, {embedder} embedder)")
         self._converse()
-        chat = Assistant(self.memory, self.parts.model, thread="today")
+        chat = self._assistant("today")
         self._title("Before: the number is known")
         self._show(chat, SAME_QUESTION)
         before = self.memory.scan(NUMBER)
@@ -135,13 +136,16 @@ class _Demo:
         same, other = self._show(chat, SAME_QUESTION), self._show(chat, OTHER_QUESTION)
         return self._verdict(before, after, same, other)
 
+    def _assistant(self, thread: str) -> Assistant:
+        return Assistant(self.memory, self.parts.model, thread=thread, k=MOST)
+
     def _converse(self) -> None:
         chats: dict[str, Assistant] = {}
         day = ""
         for line in conversation():
             thread = line.thread or "main"
             if thread not in chats:
-                chats[thread] = Assistant(self.memory, self.parts.model, thread=thread)
+                chats[thread] = self._assistant(thread)
             if line.at is not None and (today := f"{line.at:%A %d %B %Y}") != day:
                 day = today
                 self.console.print(Text(f"\n{day}, thread “{thread}”", style="bold"))
