@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -179,6 +180,25 @@ def _refuse_others(connection: apsw.Connection) -> None:
         raise SchemaError("The file is a SQLite database of another program.")
 
 
+def _use_log(connection: apsw.Connection) -> None:
+    """Switch the file to the write-ahead log.
+
+    The busy timeout does not cover this switch, so another process that is doing the same on a
+    new file is waited for here.
+    """
+    until = time.monotonic() + BUSY_MS / 1_000
+    while True:
+        try:
+            if connection.pragma("journal_mode") != "wal":
+                connection.pragma("journal_mode", "wal")
+        except (apsw.BusyError, apsw.LockedError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -211,8 +231,7 @@ class SqliteDatabase:
         if not connection.pragma("page_count"):
             # Five vectors of 384 numbers to a page instead of two: a fifth less space.
             connection.pragma("page_size", 8192)
-        if connection.pragma("journal_mode") != "wal":
-            connection.pragma("journal_mode", "wal")
+        _use_log(connection)
         for name, value in (("secure_delete", 1), ("synchronous", 1), ("cell_size_check", 1)):
             connection.pragma(name, value)
             if connection.pragma(name) != value:
