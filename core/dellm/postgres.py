@@ -34,6 +34,7 @@ _ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})  # the server 
 _LOCK = 0x44654C4C  # advisory lock of the migrations
 _LIST = re.compile(r"\bin :(\w+)")
 _NAME = re.compile(r"(?<!:):([a-z_]\w*)")
+_PLAIN = re.compile(r"(insert into \w+\([\w, ]+\)) values \((:\w+(?:, :\w+)*)\)")
 _PASSWORD = re.compile(r"(?<=[?&])password=[^&]*&?")
 _LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
 
@@ -46,6 +47,39 @@ def _translate(statement: str) -> str:
         r"= any(array(select unnest(cast(%(\1)s as bigint[]))))", statement.replace("%", "%%")
     )
     return _NAME.sub(r"%(\1)s", listed)
+
+
+def _bindings(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the values with each list of integers written as PostgreSQL writes an array.
+
+    The driver looks at every element on its own, which takes twenty times as long.
+    """
+    return {
+        name: _array(value) if isinstance(value, list) and _numbers(value) else value
+        for name, value in values.items()
+    }
+
+
+def _numbers(values: list[object]) -> bool:
+    return all(type(value) is int for value in values)
+
+
+def _array(values: list[object]) -> str:
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+@lru_cache(maxsize=64)
+def _at_once(statement: str) -> str | None:
+    """Return a plain insert of one row of integers as an insert of columns, each an array."""
+    found = _PLAIN.fullmatch(statement)
+    if found is None:
+        return None
+    arrays = _NAME.sub(r"cast(%(\1)s as bigint[])", found[2])
+    return f"{found[1]} select * from unnest({arrays})"
+
+
+def _whole(rows: Sequence[Mapping[str, object]]) -> bool:
+    return all(type(value) is int for row in rows for value in row.values())
 
 
 def _problem(error: Exception) -> StorageError:
@@ -84,17 +118,20 @@ class PostgresTx:
         self._connection = connection
 
     def all(self, sql: LiteralString, **values: object) -> list[Row]:
-        return self._connection.execute(_translate(sql), values).fetchall()
+        return self._connection.execute(_translate(sql), _bindings(values)).fetchall()
 
     def one(self, sql: LiteralString, **values: object) -> Row | None:
-        return self._connection.execute(_translate(sql), values).fetchone()
+        return self._connection.execute(_translate(sql), _bindings(values)).fetchone()
 
     def run(self, sql: LiteralString, **values: object) -> int:
-        return self._connection.execute(_translate(sql), values).rowcount
+        return self._connection.execute(_translate(sql), _bindings(values)).rowcount
 
     def many(self, sql: LiteralString, rows: Sequence[Mapping[str, object]]) -> None:
         if len(rows) == 1:
             self._connection.execute(_translate(sql), rows[0])
+        elif rows and (at_once := _at_once(sql)) and _whole(rows):
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            self._connection.execute(at_once, _bindings(columns))
         elif rows:
             with self._connection.cursor() as cursor:
                 cursor.executemany(_translate(sql), rows)
@@ -102,7 +139,7 @@ class PostgresTx:
     def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
         with self._connection.cursor(name=f"stream{next(_CURSORS)}") as cursor:
             cursor.itersize = 2_000
-            yield from cursor.execute(_translate(sql), values)
+            yield from cursor.execute(_translate(sql), _bindings(values))
 
     def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
         parts = [
@@ -143,12 +180,12 @@ class PostgresTx:
         return found
 
     def vectors(self, ws: int, ids: Sequence[int]) -> list[Vector]:
-        rows = self.all(
-            "select cast(data as real[]) from embedding where ws = :ws and id in :ids order by id",
-            ws=ws,
-            ids=list(ids),
-        )
-        return [np.asarray(row[0], np.float32) for row in rows]
+        find = _translate("select data from embedding where ws = :ws and id in :ids order by id")
+        # As text each of their numbers would be parsed on its own.
+        rows = self._connection.execute(
+            find, _bindings({"ws": ws, "ids": list(ids)}), binary=True
+        ).fetchall()
+        return [row[0].to_numpy().astype(np.float32, copy=False) for row in rows]
 
     def nearest(self, ws: int, query: Vector, limit: int, keep: Filter) -> list[tuple[int, float]]:
         # Only ids and distances are materialised: the ordering above them can then use no

@@ -12,7 +12,6 @@ import hashlib
 import hmac
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,10 +98,8 @@ def _windows(tx: Tx, ws: int, ids: list[int]) -> Iterator[bytes]:
         yield from _telling(text, 3)
         for other in others:
             yield from _telling(other, 1)
-    for (data,) in tx.all(
-        "select data from embedding where ws = :ws and id in :ids", ws=ws, ids=ids
-    ):
-        yield from _telling(vector_bytes(data), 1)
+    for vector in tx.vectors(ws, ids):
+        yield from _telling(vector.astype("<f4").tobytes(), 1)
 
 
 def _telling(data: bytes, most: int) -> list[bytes]:
@@ -111,12 +108,6 @@ def _telling(data: bytes, most: int) -> list[bytes]:
     starts = dict.fromkeys((0, last // 2, last, last // 4, last // 2 + last // 4))
     windows = [data[at : at + WINDOW] for at in starts if last >= 0]
     return [window for window in windows if len(set(window)) >= TELLING][:most]
-
-
-def vector_bytes(data: Any) -> bytes:
-    """Return a stored vector, as either driver gives it, as it lies in the files."""
-    plain = data if isinstance(data, bytes) else data.to_numpy().astype("<f4").tobytes()
-    return bytes(plain)
 
 
 def pending(tx: Tx, scope: Scope) -> tuple[Probes, list[int]]:
