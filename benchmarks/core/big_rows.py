@@ -63,7 +63,7 @@ def build(store: Store, url: str, records: int, closure: int, texts: Texts) -> B
     bare = store.bare(url)
     ws = bare.ws("big")
     edges = bare.load_edges(ws, blocks.edges())
-    for root in blocks.roots(closure)[:16]:
+    for root in blocks.roots(closure)[:24]:
         bare.load_vectors(ws, list(range(root, root + closure)), unit_vectors(closure, root))
     return Built(url, memory, bare, ws, blocks, edges, spent)
 

@@ -17,7 +17,7 @@ class Scale:
     turns: int = 10_000  # of the chat
     bulk: int = 50_000
     calls: int = 200  # single calls per turn of the comparison
-    rounds: int = 5
+    rounds: int = 7
     whole: bool = True
 
 

@@ -52,15 +52,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Seconds of several turns of ours and of the peer; the n-th of each stood side by side."""
+    """Seconds of several turns of ours and of the peer."""
 
     ours: list[float]
     theirs: list[float]
 
     @property
     def ratio(self) -> float:
-        """Return the median of the ratios turn by turn."""
-        return median(a / b for a, b in zip(self.ours, self.theirs, strict=True))
+        """Return the ratio of the medians."""
+        return median(self.ours) / median(self.theirs)
 
     def row(self, name: str, database: str, peer: str, bound: float | None, note: str = "") -> Row:
         """Return the line that compares the two."""
