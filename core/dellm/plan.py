@@ -153,8 +153,9 @@ class Plan:
         recorded as "local/..." ran in this process: what it saw was sent to nobody.
         """
         counts: dict[str, int] = {}
-        hops = provenance.depths(self.ids, self.edges)
-        left = (one.id for one in (*self.spared, *self.held) if hops.get(one.id, 2) <= 1)
+        kept = [one.id for one in (*self.spared, *self.held)]
+        hops = provenance.depths(self.ids, self.edges) if kept else {}
+        left = [id_ for id_ in kept if hops.get(id_, 2) <= 1]
         for id_ in (*self.ids, *left):
             entry = self.entries.get(id_)
             if entry is not None and entry.model is not None and not in_process(entry.model):
