@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+import numpy as np
 import pytest
 from openai_server import OpenAIServer
 
@@ -356,6 +359,38 @@ def test_a_fact_said_with_other_words_is_found_by_its_words_or_meaning(memory, q
     plan = quoting.send("Forget that I live in Paris").plan
     assert 1 in {one.id for one in plan.matches}
     assert 3 not in {one.id for one in plan.matches}
+
+
+class Compass:
+    """An embedder that knows four texts by their angle to "my trip"."""
+
+    name = "compass"
+    dimensions = 2
+    threshold = 0.25
+    cosines: ClassVar = {"We fly in May": 0.8, "The hotel is blue": 0.65, "I sing": 0.4}
+
+    def embed(self, texts, /):
+        rows = [self.cosines.get(text, 1.0 if "my trip" in text else -1.0) for text in texts]
+        return np.array([(one, (1 - one * one) ** 0.5) for one in rows], dtype=np.float32)
+
+
+def test_a_topic_is_what_means_nearly_as_much_as_the_best_match_and_the_rest_is_only_suspected(
+    url, opened
+):
+    memory = opened(url, embedder=Compass())
+    for text in ("How was my trip?", *Compass.cosines, "Rain"):
+        memory.remember(text)
+    reply = Assistant(memory, ExtractiveReader()).send("Please forget my trip")
+    assert [one.id for one in reply.plan.matches] == [1, 2, 3]
+    assert [one.id for one in reply.plan.suspects] == [4]
+    assert "please look at the list" in reply.text
+
+
+def test_a_name_is_taken_by_its_letters_and_not_by_what_is_like_it(memory, canary):
+    chat = Assistant(memory, canary, k=0)
+    say(chat, "Biscuit barks", "My dog barks", "Rain")
+    plan = chat.send("Forget everything about Biscuit").plan
+    assert [one.id for one in plan.matches] == [1, 2]
 
 
 def test_a_value_goes_in_every_spelling(memory, canary):

@@ -301,6 +301,8 @@ def _questions(request: Request, wish: Wish, plan: Plan) -> list[str]:
         remarks.append("That takes everything I remember:")
     elif request.needs_question:
         remarks.append("I am not sure what you mean. Is it this?")
+    elif wish.guessed:
+        remarks.append("Not all of this says it in your words: please look at the list.")
     tied = sorted(set(wish.kept).intersection(plan.ids))
     if tied:
         remarks.append(f"You want to keep {_listed(tied)}, but it was made from what is to go.")

@@ -19,6 +19,9 @@ from .selectors import Match
 from .terms import distinct
 
 _EXACT = frozenset({"quote", "value", "description"})
+ALIKE = 0.75  # share of the best match's cosine from which a record counts as meant, too
+MOST_ALIKE = 100  # records that a guess looks at
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,11 @@ class Wish:
     total: bool = False
     unknown_keep: bool = False
     stretch: bool = False
+
+    @property
+    def guessed(self) -> bool:
+        """Whether some of it was found by words or meaning, and may not be meant."""
+        return any("meaning" in one or "keyword" in one for one in self.selections)
 
     def after(self, turn: Iterable[int | None]) -> Wish:
         """Return the wish once more was said, in records that only a quote or a value may match."""
@@ -103,28 +111,78 @@ class _Finder:
         if any(one.kind == "everything" for one in targets):
             return self._but(everything(), request.keep)
         exact = [one for one in targets if one.kind in {"value", "quote"}]
-        found = [way for one in exact if (way := self._first(_ways(one)))]
+        found = [way for one in exact if (way := self._first([_exactly(one)]))]
         certain = [str(way.get("value") or way.get("quote")) for way in found]
         for target in targets:
             if target not in exact:
-                named = any(text in target.text for text in certain)
-                way = self._named(target, guess=self._guess and not named)
-                found += [way] if way else []
+                guess = self._guess and not any(text in target.text for text in certain)
+                found += self._named(target, guess=guess, name=request.scope == "entity")
         wish = Wish(
             tuple(way for place, way in enumerate(found) if way not in found[:place]),
             stretch=any(one.kind == "last" and one.count == 0 for one in targets),
         )
         return self._but(wish, request.keep)
 
-    def _named(self, target: Target, *, guess: bool) -> Selection | None:
-        if target.kind == "ids":
-            return self._first([Selection(ids=target.ids)])
-        if target.kind == "thread":
-            return self._first([Selection(thread=self._thread_named(target.text))])
+    def _named(self, target: Target, *, guess: bool, name: bool) -> list[Selection]:
+        if target.kind == "description":
+            return self._described(target.text, guess=guess, name=name)
+        if target.kind == "meaning":
+            return self._stated(target.text, guess=guess)
         if target.kind == "last":
             ids = self._newest(target)
-            return Selection(ids=tuple(ids)) if ids else None
-        return self._first(way for way in _ways(target) if guess or _EXACT.issuperset(way))
+            return [Selection(ids=tuple(ids))] if ids else []
+        if target.kind == "thread":
+            way = self._first([Selection(thread=self._thread_named(target.text))])
+        else:
+            way = self._first([Selection(ids=target.ids)])
+        return [way] if way else []
+
+    def _described(self, text: str, *, guess: bool, name: bool) -> list[Selection]:
+        """Return the selectors for "my phone number" (a value), "Biscuit" (a name), "my trip" (a topic).
+
+        A topic is rarely said in the words of the request, so what means the same goes along.
+        """
+        if value := self._first([Selection(description=text)]):
+            return [value]
+        said = self._first([Selection(value=text)])
+        if said and (name or not guess):
+            return [said]
+        alike = self._alike(text) if guess else None
+        if said and alike and self._takes_everything(alike):
+            alike = None
+        return [one for one in (said, alike) if one]
+
+    def _stated(self, text: str, *, guess: bool) -> list[Selection]:
+        """Return the selector for a statement: its words in a row, else all of them, else its meaning."""
+        way = self._first([Selection(quote=text)])
+        if way is None and guess:
+            way = self._first([Selection(keyword=text)]) or self._alike(text)
+        return [way] if way else []
+
+    def _alike(self, text: str) -> Selection | None:
+        """Return the selector for what means nearly as much the same as the best statement does.
+
+        The embedder's own threshold says what may help an answer, which is far too much to erase.
+        A question is often closer to the request than what it asks about, so it is no measure.
+        Without search by meaning, the words decide.
+        """
+        try:
+            hits = self._memory.search(text, by="meaning", limit=MOST_ALIKE)
+        except EmbedderError:
+            return self._first([Selection(keyword=text)])
+        hits = [hit for hit in hits if hit.record.id not in self._apart]
+        if not hits:
+            return None
+        stated = [hit for hit in hits if not hit.record.text.rstrip().endswith(("?", "？"))]
+        best = max(hit.score or 0.0 for hit in stated or hits)
+        least = min(hit.score or 0.0 for hit in hits if (hit.score or 0.0) >= ALIKE * best)
+        return Selection(meaning=text, threshold=least - ROUNDING)
+
+    def _takes_everything(self, way: Selection) -> bool:
+        try:
+            return not self._matched(way)
+        except SelectorError:
+            return True
 
     def _first(self, ways: Iterable[Selection]) -> Selection | None:
         """Return the first selector that matches something.
@@ -197,17 +255,10 @@ class _Finder:
             return {record.id for record in self._memory.export()}
 
 
-def _ways(target: Target) -> list[Selection]:
-    """Return the selectors to try for what a target names, the most exact first."""
-    text = target.text
+def _exactly(target: Target) -> Selection:
     if target.kind == "quote":
-        return [Selection(quote=text)]
-    if target.kind == "value":
-        return [Selection(value=text)]
-    if target.kind == "description":
-        tried = [Selection(description=text), Selection(value=text)]
-        return [*tried, Selection(meaning=text), Selection(keyword=text)]
-    return [Selection(quote=text), Selection(keyword=text), Selection(meaning=text)]
+        return Selection(quote=target.text)
+    return Selection(value=target.text)
 
 
 def _takes_all(way: Selection) -> bool:
