@@ -58,24 +58,22 @@ class Engine:
             if known is None and create:
                 known = self._create(name)
             if known is None:
-                return Scope(encode(name), 0)
+                return Scope(name, 0)
             with self._guard:
                 self._scopes[name] = known
         return known
 
     def _find(self, name: str) -> Scope | None:
-        stored = encode(name)
-        with self.database.transaction(Scope(stored, 0)) as tx:
-            row = tx.one("select ws, secret from workspace where name = :name", name=stored)
-        return None if row is None else Scope(stored, row[0], bytes(row[1]))
+        with self.database.transaction(Scope(name, 0)) as tx:
+            row = tx.one("select ws, secret from workspace where name = :name", name=encode(name))
+        return None if row is None else Scope(name, row[0], bytes(row[1]))
 
     def _create(self, name: str) -> Scope | None:
-        stored = encode(name)
-        with self.database.transaction(Scope(stored, 0), write=True) as tx:
+        with self.database.transaction(Scope(name, 0), write=True) as tx:
             tx.run(
                 "insert into workspace(name, secret, created_at) "
                 "values (:name, :secret, :at) on conflict (name) do nothing",
-                name=stored,
+                name=encode(name),
                 secret=secrets.token_bytes(32),
                 at=self.options.clock(),
             )

@@ -15,7 +15,6 @@ from . import indexing, planning, receipts, scrub, sequences, storing, values
 from .arguments import check_callable, check_iterable, check_text, check_whole, whole_numbers
 from .database import Clock, now, open_database
 from .embedding import Embedder, resolve
-from .encoding import encode
 from .engine import SCRUB_BELOW, Engine, Options
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .plan import STRICT, Plan, Reach
@@ -178,14 +177,10 @@ class Memory(Recall):
 
     def _context_ids(self, context: Context | Sequence[int]) -> list[int]:
         if isinstance(context, Context):
-            if context.workspace != self._stored_name:
+            if context.workspace != self.id:
                 raise InvalidInput("The context is of another workspace.")
             return context.ids
         return whole_numbers(context, "what was given")
-
-    @property
-    def _stored_name(self) -> str:
-        return encode(self.id)
 
     def index(self, progress: indexing.Progress | None = None) -> int:
         """Make the vectors still missing, all anew if they were another embedder's; return how many.
@@ -311,7 +306,7 @@ class Memory(Recall):
         """Undo a suppression; return the ids that may be used again (an erased one may not)."""
         if not isinstance(receipt, receipts.Receipt) or receipt.mode != "suppress":
             raise InvalidInput("Only a suppression can be undone.")
-        if receipt.workspace != self._stored_name:
+        if receipt.workspace != self.id:
             raise InvalidInput("The receipt is of another workspace.")
         with self._engine.writing(self.id, durable=True) as (tx, scope):
             return forgetting.restore(tx, scope, receipt, self._now())
