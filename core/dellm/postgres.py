@@ -23,6 +23,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from . import database
 from .database import Cleaned, Filter, Row, Scope, Vector
+from .encoding import encode
 from .errors import DatabaseClosed, InvalidInput, SchemaError, StorageError
 
 CHUNK = 4 << 20
@@ -302,7 +303,7 @@ class PostgresDatabase:
                 connection.execute(
                     "select set_config('role', %s, true), set_config('dellm.ws', %s, true), "
                     "set_config('dellm.name', %s, true)",
-                    ("none" if owner else "dellm_app", str(scope.ws), scope.name),
+                    ("none" if owner else "dellm_app", str(scope.ws), encode(scope.name)),
                 )
                 return connection
             except BaseException:
