@@ -361,7 +361,7 @@ def _phrase(form: str) -> str:
             parts.append(r"[\W_]{1,8}" if ends_sentence else r"(?:[^\w.!?]|_|[.!?](?!\s)){1,8}")
         parts.append(regex.escape(word[0]))
         previous = word
-    symbols = regex.search(r"[\p{Sm}#\p{So}]+$", form)
+    symbols = regex.search(r"(?<=\w)[\p{Sm}#\p{So}]+$", form)  # C++, F#; not a smiley after a space
     return "".join(parts) + (regex.escape(symbols[0]) if symbols else "")
 
 
