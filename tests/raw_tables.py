@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -73,3 +74,16 @@ def of_workspace(rows: Rows, name: str) -> Rows:
 def record_rows(rows: Rows, status: int = 15) -> dict[tuple[int, int], tuple[Any, ...]]:
     """Return the record rows by (workspace, id), without their status column."""
     return {row[:2]: row[:status] + row[status + 1 :] for row in rows["record"]}
+
+
+def emptied(url: str) -> None:
+    """Leave an empty database at the URL."""
+    if not is_postgres(url):
+        for path in Path(url).parent.glob("memory.db*"):
+            path.unlink()
+        return
+    # Deleting a few rows is faster than truncating, which makes new files for every table.
+    with connected(url) as owner:
+        for name in tables(owner):
+            if name not in {"migration", "setting"}:
+                statement(owner, f"delete from {name}")

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from raw_tables import connected, is_postgres, of_workspace, record_rows, rows_of, statement, tables
+from raw_tables import connected, emptied, is_postgres, of_workspace, record_rows, rows_of
 
 import dellm
 from dellm import ContextForgotten, Memory, NotFound, NothingMatched, Plan, Receipt, SelectorError
@@ -494,17 +494,6 @@ class Histories(RuleBasedStateMachine):
 
 def _request(options: dict[str, Any]) -> str:
     return repr(sorted((name, str(value)) for name, value in options.items()))
-
-
-def emptied(url: str) -> None:
-    """Leave an empty database at the URL."""
-    if not is_postgres(url):
-        for path in Path(url).parent.glob("memory.db*"):
-            path.unlink()
-        return
-    with connected(url) as owner:
-        ours = [name for name in tables(owner) if name not in {"migration", "setting"}]
-        statement(owner, f"truncate {', '.join(ours)} restart identity")
 
 
 @pytest.mark.parametrize("steps", [30])
