@@ -37,7 +37,7 @@ REQUEST = "Please forget my phone number."
 SAME_QUESTION = "Tell me my phone number."
 OTHER_QUESTION = "What is my favourite tea?"
 OTHER_FACT = "oolong"
-WORDS = 24  # tokens that the local model may answer with
+WORDS = 20  # tokens that the local model may answer with
 MOST = 3  # records in a prompt: so small a model gets lost in more
 
 
