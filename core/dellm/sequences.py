@@ -81,12 +81,25 @@ def _up_to(marks: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
 
 def _shared(tip: Tip, ids: Sequence[int]) -> int:
     """Return the length of the longest base of `tip` that `ids` begins with."""
-    if list(ids[: len(tip.ids)]) == tip.ids:
-        return len(tip.ids)
-    for length, _ in reversed(tip.marks):
-        if length <= len(ids) and tip.ids[:length] == list(ids[:length]):
-            return length
-    return 0
+    common = _common(tip.ids, list(ids))
+    if common == len(tip.ids):
+        return common
+    below = bisect_right(tip.marks, common, key=itemgetter(0))
+    return tip.marks[below - 1][0] if below else 0
+
+
+def _common(one: list[int], other: list[int]) -> int:
+    """Return how many ids two lists begin with alike; slices are compared, as fast as memory is."""
+    low, high = 0, min(len(one), len(other))
+    if one[:high] == other[:high]:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def attach_context(
