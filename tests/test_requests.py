@@ -396,3 +396,17 @@ def test_targets_of_the_own_phrasings_hold_what_was_named() -> None:
         for row in named
     )
     assert right / len(named) >= 0.96
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("Forget my name", "forget"),
+        ("please erase my job title", "forget"),
+        ("Can you forget my name?", "forget"),
+        ("help me clear my name", "none"),
+        ("Did you forget my name?", "none"),
+    ],
+)
+def test_a_name_is_forgotten_like_any_other_fact_but_clearing_it_is_an_idiom(message, kind):
+    assert recognise(message).kind == kind

@@ -222,6 +222,8 @@ def _quote(case: Case) -> Verdict | None:
 
 def _idiom(case: Case) -> Verdict | None:
     thing = case.thing
+    if case.clause.verb.startswith(("clear", "drop")) and thing == "my name":
+        return NO
     if IDIOM.match(thing) or FILE_NAME.search(thing) or _NOT_AN_OBJECT.match(thing):
         return NO
     if not case.forgetting:

@@ -158,7 +158,7 @@ FILE_NAME = re.compile(
     r"|sh|png|jpe?g|gif|zip|yaml|yml|toml|sql|ipynb|log|exe)\b|(?:^|\s)-{1,2}\w+|(?:^|\s)[./~]+/\w"
 )
 IDIOM = re.compile(
-    r"(?:me nots?\b|my (?:back|head|mind|name)\Z|me a line|a line|the ball|the air|the deck|the way|the floor with|while the iron|your throat"
+    r"(?:me nots?\b|my (?:back|head|mind)\Z|me a line|a line|the ball|the air|the deck|the way|the floor with|while the iron|your throat"
     r"|my throat|it here|a deal|the mood|me off|back|the bill|in|by|off|out|up|your heart|weight|time"
     r"|some time|one's|a chord|the beat|the act|a balance|gold|the slate|the lights|the sides?)\b"
 )

@@ -50,7 +50,7 @@ def _phrase_words(part: str) -> list[str]:
 
 def _is_task_phrase(words: list[str]) -> bool:
     head = words[-1]
-    if head == "email" and words[0] in {"my", "our"}:
+    if words[0] in {"my", "our"} and (head == "email" or words[-2:] == ["job", "title"]):
         return False
     if head == "code" and not set(words) - _BARE_CODE:
         return True
