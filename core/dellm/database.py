@@ -94,8 +94,8 @@ class Tx(Protocol):
     def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
         """Put (record id, distinct terms) into the keyword index."""
 
-    def drop_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
-        """Take (record id, the same distinct terms) out of the keyword index."""
+    def drop_terms(self, ws: int, ids: Sequence[int]) -> None:
+        """Take the terms of records out of the keyword index, while their rows are still there."""
 
     def with_terms(self, ws: int, terms: Sequence[str]) -> dict[str, list[int]]:
         """Return for each term the ids of the workspace's records that hold it, usable or not."""

@@ -109,20 +109,20 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     """Remove the plan's records and all that holds or points to them; return rows by table."""
     ids = list(plan.ids)
     ws = scope.ws
-    stored = tx.all(
-        "select id, text, tokens, fid, thread, version from record where ws = :ws and id in :ids",
+    rewritten = _rewrite_spared(tx, scope, plan)
+    dead = _reached_sequences(ids, plan.edges)
+    residue.note(tx, scope, receipt, ids)
+    tx.drop_terms(ws, ids)
+    gone = tx.all(
+        "delete from record where ws = :ws and id in :ids "
+        "returning id, tokens, fid, thread, version",
         ws=ws,
         ids=ids,
     )
-    texts = [(row[0], decode(row[1])) for row in stored]
-    rewritten = _rewrite_spared(tx, scope, plan)
-    dead = _reached_sequences(ids, plan.edges)
-    storing.drop_terms(tx, ws, texts)
-    residue.note(tx, scope, receipt, ids)
-    _bury(tx, scope, receipt, ids, stored, at)
+    _bury(tx, scope, receipt, gone, at)
     rows = {
         "embedding": tx.run("delete from embedding where ws = :ws and id in :ids", ws=ws, ids=ids),
-        "record": tx.run("delete from record where ws = :ws and id in :ids", ws=ws, ids=ids),
+        "record": len(gone),
         "edge": _cut(tx, ws, [*ids, *dead]),
         "sequence": _kill(tx, ws, dead, at),
     }
@@ -130,8 +130,8 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
         "update workspace set documents = documents - :records, tokens = tokens - :tokens "
         "where ws = :ws",
         ws=ws,
-        records=len(stored),
-        tokens=sum(row[2] for row in stored),
+        records=len(gone),
+        tokens=sum(row[1] for row in gone),
     )
     _attach_again(tx, scope, rewritten)
     return rows
@@ -211,23 +211,11 @@ def _cut(tx: Tx, ws: int, nodes: Sequence[int]) -> int:
     return into + out
 
 
-def _bury(
-    tx: Tx,
-    scope: Scope,
-    receipt: int,
-    ids: Sequence[int],
-    stored: Sequence[tuple[object, ...]],
-    at: int,
-) -> None:
+def _bury(tx: Tx, scope: Scope, receipt: int, gone: Sequence[tuple[object, ...]], at: int) -> None:
     """Leave a tombstone for each record: its id and when; for a framework's object a keyed digest."""
-    tx.run(
-        "insert into tombstone(ws, id, receipt, erased_at) "
-        "select ws, id, cast(:receipt as bigint), cast(:at as bigint) from record "
-        "where ws = :ws and id in :ids",
-        ws=scope.ws,
-        receipt=receipt,
-        at=at,
-        ids=list(ids),
+    tx.many(
+        "insert into tombstone(ws, id, receipt, erased_at) values (:ws, :id, :receipt, :at)",
+        [{"ws": scope.ws, "id": row[0], "receipt": receipt, "at": at} for row in gone],
     )
     tx.many(
         "update tombstone set fid_digest = :digest where ws = :ws and id = :id",
@@ -239,7 +227,7 @@ def _bury(
                     scope, decode(str(thread)), decode(str(fid)), int(str(version))
                 ),
             }
-            for id_, _, _, fid, thread, version in stored
+            for id_, _, fid, thread, version in gone
             if fid is not None
         ],
     )

@@ -154,12 +154,8 @@ class PostgresTx:
             parts,
         )
 
-    def drop_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
-        self.run(
-            "delete from keyword where ws = :ws and id in :ids",
-            ws=ws,
-            ids=[id_ for id_, _ in rows],
-        )
+    def drop_terms(self, ws: int, ids: Sequence[int]) -> None:
+        self.run("delete from keyword where ws = :ws and id in :ids", ws=ws, ids=list(ids))
 
     def with_terms(self, ws: int, terms: Sequence[str]) -> dict[str, list[int]]:
         # One pass over the workspace's rows for all terms.

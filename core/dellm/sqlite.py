@@ -22,7 +22,9 @@ import numpy as np
 
 from . import database, matrix
 from .database import Cleaned, Filter, Row, Scope, Vector
+from .encoding import decode
 from .errors import DatabaseClosed, SchemaError, StorageError
+from .terms import distinct
 
 APPLICATION_ID = 0x44654C4C  # "DeLL" in the file's header: tells our files from others
 BUSY_MS = 30_000
@@ -126,10 +128,13 @@ class SqliteTx:
             [(ws << _SHIFT | id_, " ".join(terms)) for id_, terms in rows if terms],
         )
 
-    def drop_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+    def drop_terms(self, ws: int, ids: Sequence[int]) -> None:
+        # Terms go out of this index by being named.
+        find = "select id, text from record where ws = :ws and id in :ids"
+        held = [(id_, distinct(decode(text))) for id_, text in self.all(find, ws=ws, ids=list(ids))]
         self._connection.executemany(
             "insert into keyword(keyword, rowid, terms) values ('delete', ?, ?)",
-            [(ws << _SHIFT | id_, " ".join(terms)) for id_, terms in rows if terms],
+            [(ws << _SHIFT | id_, " ".join(terms)) for id_, terms in held if terms],
         )
 
     def with_terms(self, ws: int, terms: Sequence[str]) -> dict[str, list[int]]:
@@ -298,9 +303,6 @@ class SqliteDatabase:
             )
 
     def _rebuild_terms(self, tx: SqliteTx) -> None:
-        from .encoding import decode
-        from .terms import distinct
-
         self._connection.execute("insert into keyword(keyword) values ('delete-all')")
         for ws, id_, text in self._connection.execute("select ws, id, text from record"):
             tx.add_terms(ws, [(id_, distinct(decode(text)))])

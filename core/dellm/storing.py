@@ -15,7 +15,7 @@ from .database import Scope, Tx
 from .encoding import dump_json, encode
 from .errors import ContextForgotten, InvalidInput
 from .records import KINDS, Draft, Record, Status, from_micros, to_micros
-from .terms import distinct, terms
+from .terms import terms
 
 COLUMNS = (
     "id, place, thread, kind, role, fid, version, text, payload, metadata, subject, purpose, "
@@ -228,11 +228,6 @@ def fid_digest(scope: Scope, thread: str, fid: str, version: int) -> bytes:
     """Return the keyed digest by which a tombstone knows an object of a framework."""
     named = f"{len(thread)}:{thread}{version}:{fid}".encode("utf-8", "surrogatepass")
     return hmac.digest(scope.secret, named, hashlib.sha256)[:16]
-
-
-def drop_terms(tx: Tx, ws: int, texts: Sequence[tuple[int, str]]) -> None:
-    """Take the index terms of (id, text) out again."""
-    tx.drop_terms(ws, [(id_, distinct(text)) for id_, text in texts])
 
 
 def _refuse_erased(tx: Tx, scope: Scope, drafts: Sequence[Draft]) -> None:
