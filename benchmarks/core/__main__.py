@@ -39,19 +39,24 @@ def main() -> None:
     found: list[Row] = []
     with stores(asked.database) as opened:
         head = [machine(), *(store.version() for store in opened)]
+        if asked.small:
+            head.append("SMOKE RUN: sizes too small to judge by")
         for name in asked.only or GROUPS:
             for store in opened:
                 start = time.perf_counter()
                 for row in GROUPS[name](store, scale):
                     found.append(row)
+                    if asked.json:
+                        _keep(asked.json, head, found)
                     _say(f"{row.name} ({row.database}): {row.value:g} {row.unit} {row.verdict}")
                 _say(f"-- {name} on {store.name} took {time.perf_counter() - start:.0f} s")
-    if asked.small:
-        head.append("SMOKE RUN: sizes too small to judge by")
     show(found, head)
-    if asked.json:
-        written = {"head": head, "rows": [row.to_json() for row in found]}
-        asked.json.write_text(json.dumps(written, indent=1) + "\n")
+
+
+def _keep(file: Path, head: list[str], rows: list[Row]) -> None:
+    """Write what is known so far, so that a run that is stopped was not for nothing."""
+    written = {"head": head, "rows": [row.to_json() for row in rows]}
+    file.write_text(json.dumps(written, indent=1) + "\n")
 
 
 def _say(line: str) -> None:
