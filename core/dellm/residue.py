@@ -79,7 +79,7 @@ def _keys(scope: Scope) -> tuple[bytes, int]:
 def note(tx: Tx, scope: Scope, receipt: int, ids: Sequence[int]) -> None:
     """Keep windows of the records that are about to be erased, spread evenly over them."""
     key, factor = _keys(scope)
-    sample = list(ids[:: max(1, len(ids) * PER_RECORD // MOST)])
+    sample = list(ids[:: 1 + len(ids) * PER_RECORD // MOST])
     probes = {_probe(key, factor, window) for window in _windows(tx, scope.ws, sample)}
     tx.many(
         "insert into residue(ws, receipt, probe) values (:ws, :receipt, :probe)",
