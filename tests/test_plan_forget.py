@@ -507,6 +507,8 @@ def test_a_suppression_hides_from_every_read_and_is_undone_by_its_receipt(
     assert [one.id for one in memory.history("t")] == [5, 7]
     assert memory.search("root", by="both")[0].record.id == 5
     assert memory.context("root one", by="both", thread="t", last=9).ids == [5, 7]
+    for by in ("meaning", "keyword", "both"):  # filtered before ranked: it takes no place
+        assert [one.record.id for one in memory.search("root", by=by, limit=1)] == [5]
     for read in (memory.get, memory.explain):
         with pytest.raises(NotFound):
             read(1)

@@ -189,6 +189,19 @@ def test_forgetting_the_same_twice_never_takes_a_reply_made_from_what_was_left(
     assert memory.forget(ids=[history[6]]).ids == (*sorted([history[6], clean.id]),)
 
 
+@pytest.mark.parametrize("mode", ["erase", "suppress"])
+def test_a_spared_reply_keeps_what_is_left_of_its_context(memory: Memory, mode: str) -> None:
+    history = chat(memory, 12)
+    gone = history[4]
+    receipt = memory.forget(ids=[gone], reach=depth(0), mode=mode)
+    assert (receipt.ids, receipt.spared) == ((gone,), 10)
+    for place in range(1, 24, 2):
+        kept = [one for one in history[:place] if one != gone or mode == "suppress"]
+        assert memory.context_of(history[place]) == kept
+    assert memory.dependents([history[0]]) == sorted([history[0], *history[1::2]])
+    assert memory.verify().ok
+
+
 def test_a_suppressed_context_is_whole_again_after_it_is_restored(memory: Memory) -> None:
     history = chat(memory, 10)
     receipt = memory.forget(ids=[history[4]], mode="suppress")
