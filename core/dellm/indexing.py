@@ -80,7 +80,9 @@ def at_hand(engine: Engine, name: str) -> bool:
 
 
 def _adopt(tx: Tx, ws: int, embedder: str) -> None:
-    row = tx.one("select embedder from workspace where ws = :ws", ws=ws)
+    # The row is locked before it is read: of two processes that begin to index at the same time, the
+    # second must see that the first has begun, and not set `indexed_to` back under its vectors.
+    row = tx.one("update workspace set version = version where ws = :ws returning embedder", ws=ws)
     if row is None or row[0] == embedder:
         return
     tx.run("delete from embedding where ws = :ws", ws=ws)
