@@ -17,6 +17,7 @@ from . import ledger, planning, provenance, receipts, residue, sequences, storin
 from .database import Scope, Tx
 from .encoding import decode
 from .errors import NothingMatched, PlanChanged
+from .ledger import LedgerEntry
 from .plan import Plan, digest_of
 from .receipts import Receipt
 from .records import Edge, Status
@@ -150,7 +151,10 @@ def suppress(tx: Tx, scope: Scope, plan: Plan, at: int) -> dict[str, int]:
 
 
 def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
-    """Undo a suppression: return the ids that may be used again."""
+    """Undo a suppression: return the ids that may be used again.
+
+    What another suppression took as well, and was not undone, stays out of use.
+    """
     tx.run(
         "update workspace set version = version + 1 where ws = :ws",
         ws=scope.ws,
@@ -159,7 +163,7 @@ def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
         "update record set status = 0 where ws = :ws and id in :ids and status = :suppressed "
         "returning id",
         ws=scope.ws,
-        ids=_with_versions(tx, scope.ws, receipt.ids),
+        ids=_only_suppressed_by(tx, scope.ws, receipt),
         suppressed=int(Status.SUPPRESSED),
     )
     back = sorted(row[0] for row in rows)
@@ -167,14 +171,27 @@ def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
     return back
 
 
-def _with_versions(tx: Tx, ws: int, ids: Iterable[int]) -> list[int]:
+def _only_suppressed_by(tx: Tx, ws: int, receipt: Receipt) -> list[int]:
+    """Return the receipt's ids, and their redacted versions, that no other suppression holds."""
+    chain = ledger.entries(tx, ws)
+    others: dict[int, list[int]] = {}
+    for entry in chain:
+        if entry.action == "suppress" and entry.seq != receipt.number:
+            others[entry.seq] = entry.body["ids"]
+        elif entry.action == "restore":
+            others.pop(entry.body["receipt"], None)
+    held = {id_ for ids in others.values() for id_ in ids}
+    return sorted(_with_versions(chain, receipt.ids) - _with_versions(chain, held))
+
+
+def _with_versions(chain: Iterable[LedgerEntry], ids: Iterable[int]) -> set[int]:
     """Return the ids, and those of the versions that later redactions put in their place."""
     found = set(ids)
-    for entry in ledger.entries(tx, ws):
+    for entry in chain:
         for old, new in entry.body.get("redacted", {}).items():
             if int(old) in found:
                 found.add(new)
-    return sorted(found)
+    return found
 
 
 def _reached_sequences(going: Iterable[int], edges: Iterable[Edge]) -> list[int]:
