@@ -319,17 +319,15 @@ def repeated(tx: Tx, scope: Scope, plan: Plan) -> Receipt | None:
     if number is None:
         return None
     receipt = receipts.read(tx, scope.ws, scope.name, number)
-    return None if _came_back(tx, scope, receipt) else receipt
+    return None if _undone(tx, scope, receipt) else receipt
 
 
-def _came_back(tx: Tx, scope: Scope, receipt: Receipt) -> bool:
+def _undone(tx: Tx, scope: Scope, receipt: Receipt) -> bool:
     """Whether a suppression was undone since: then the same plan is to be executed again."""
-    row = tx.one(
-        "select count(*) from record where ws = :ws and id in :ids and status = 0",
-        ws=scope.ws,
-        ids=list(receipt.ids),
+    return receipt.mode == "suppress" and any(
+        entry.action == "restore" and entry.body["receipt"] == receipt.number
+        for entry in ledger.entries(tx, scope.ws)
     )
-    return receipt.mode == "suppress" and row is not None and row[0] > 0
 
 
 def _by_digest(tx: Tx, scope: Scope, key: bytes) -> int | None:
