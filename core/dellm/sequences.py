@@ -47,12 +47,13 @@ class Tips:
         self._tips: OrderedDict[tuple[int, str], list[Tip]] = OrderedDict()
         self._guard = threading.Lock()
 
-    def find(self, ws: int, thread: str, ids: Sequence[int]) -> Tip | None:
-        """Return the tip that shares the longest marked beginning with `ids`, if any does."""
+    def find(self, ws: int, thread: str, ids: Sequence[int]) -> tuple[Tip, int] | None:
+        """Return the tip that shares the longest marked beginning with `ids`, and its length."""
         with self._guard:
             tips = list(self._tips.get((ws, thread), ()))
-        best = max(tips, key=lambda tip: _shared(tip, ids), default=None)
-        return best if best is not None and _shared(best, ids) else None
+        shared = [(tip, _shared(tip, ids)) for tip in tips]
+        best = max(shared, key=itemgetter(1), default=None)
+        return best if best is not None and best[1] else None
 
     def note(self, ws: int, thread: str, tip: Tip) -> None:
         """Remember a committed sequence; it takes the place of the tip it extends."""
@@ -135,20 +136,21 @@ def attach_surviving(tx: Tx, ws: int, child: int, ids: Sequence[int]) -> None:
 def _base(
     tx: Tx, scope: Scope, ids: Sequence[int], thread: str, tips: Tips
 ) -> tuple[Base | None, list[tuple[int, int]]]:
-    while tip := tips.find(scope.ws, thread, ids):
-        base = _alive(tx, scope.ws, tip, ids)
+    while found := tips.find(scope.ws, thread, ids):
+        tip, shared = found
+        base = _alive(tx, scope.ws, tip, shared)
         if base is not None:
             return base, tip.marks
         tips.drop(scope.ws, thread, tip)
     if len(ids) > DIRECT and (tip := _stored_tip(tx, scope.ws, thread, len(ids))):
-        base = _alive(tx, scope.ws, tip, ids)
+        base = _alive(tx, scope.ws, tip, _shared(tip, ids))
         return base, tip.marks
     return None, []
 
 
-def _alive(tx: Tx, ws: int, tip: Tip, ids: Sequence[int]) -> Base | None:
-    """Return the longest live base of `tip` that `ids` begins with."""
-    for length, sequence in reversed(_up_to(tip.marks, _shared(tip, ids))):
+def _alive(tx: Tx, ws: int, tip: Tip, shared: int) -> Base | None:
+    """Return the longest live base of `tip` among those of at most `shared` ids."""
+    for length, sequence in reversed(_up_to(tip.marks, shared)):
         row = tx.one(
             "select length from sequence where ws = :ws and id = :id and dead_at is null",
             ws=ws,
