@@ -142,9 +142,9 @@ def _base(
         if base is not None:
             return base, tip.marks
         tips.drop(scope.ws, thread, tip)
-    if len(ids) > DIRECT and (tip := _stored_tip(tx, scope.ws, thread, len(ids))):
-        base = _alive(tx, scope.ws, tip, _shared(tip, ids))
-        return base, tip.marks
+    if len(ids) > DIRECT and (stored := _stored_tip(tx, scope.ws, thread, len(ids))):
+        base = _alive(tx, scope.ws, stored, _shared(stored, ids))
+        return base, stored.marks
     return None, []
 
 
