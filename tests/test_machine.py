@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ class Histories(RuleBasedStateMachine):
         self.written = 0
         self.seen: list[tuple[str, list[int]]] = []  # contexts of replies that were written
         self.asked: dict[str, dict[str, int]] = {name: {} for name in NAMES}
-        self.suppressions: list[tuple[str, Receipt]] = []
+        self.suppressions: dict[tuple[str, int], Receipt] = {}  # those that stand
         self.versions: dict[str, dict[int, int]] = {name: {} for name in NAMES}
         self.touched: set[str] = set()
         self.database = connected(self.url)
@@ -355,7 +355,7 @@ class Histories(RuleBasedStateMachine):
         if mode == "suppress":
             assert receipt.level == "suppressed"
             model.suppress(going)
-            self.suppressions.append((name, receipt))
+            self.suppressions[name, receipt.number] = receipt
         else:
             assert receipt.level == "erased"
             model.erase(going, receipt.number)
@@ -386,17 +386,20 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.suppressions)
     @rule(which=picks, pick=picks)
     def restore(self, which: int, pick: int) -> None:
-        name, receipt = self.suppressions.pop(which % len(self.suppressions))
-        model = self.models[name]
-        others = [one.ids for other, one in self.suppressions if other == name]
-        ids = self.as_redacted(name, receipt.ids) - self.as_redacted(name, *others)
-        assert self.at(name, pick).restore(receipt) == model.restore(ids)
+        key = sorted(self.suppressions)[which % len(self.suppressions)]
+        receipt, name = self.suppressions.pop(key), key[0]
+        held = self.with_versions(
+            name,
+            {id_ for (at, _), one in self.suppressions.items() if at == name for id_ in one.ids},
+        )
+        ids = self.with_versions(name, set(receipt.ids)) - held
+        assert self.at(name, pick).restore(receipt) == self.models[name].restore(ids)
 
-    def as_redacted(self, name: str, *listed: Sequence[int]) -> set[int]:
-        ids = set(itertools.chain(*listed))
+    def with_versions(self, name: str, ids: set[int]) -> set[int]:
+        found = set(ids)
         for old, new in sorted(self.versions[name].items()):
-            ids |= {new} if old in ids else set()
-        return ids
+            found |= {new} if old in found else set()
+        return found
 
     # the rest
 

@@ -523,6 +523,32 @@ def test_a_suppression_hides_from_every_read_and_is_undone_by_its_receipt(
     assert [one.id for one in memory.export()] == [5, 7]
 
 
+def test_what_two_suppressions_hold_comes_back_only_when_both_are_undone(memory: Memory) -> None:
+    grown(memory)
+    wide = memory.forget(ids=[1], mode="suppress")
+    narrow = memory.forget(ids=[6], mode="suppress")
+    assert memory.restore(wide) == [1, 2, 3, 4]
+    wider = memory.forget(ids=[1], mode="suppress")
+    assert wider.number > narrow.number
+    assert memory.restore(wider) == [1, 2, 3, 4]
+    again = memory.forget(ids=[6], mode="suppress")
+    assert again == narrow
+    assert memory.restore(narrow) == [6]
+
+
+def test_what_is_suppressed_again_stays_so_when_another_suppression_is_undone(
+    memory: Memory,
+) -> None:
+    grown(memory)
+    narrow = memory.forget(ids=[6], mode="suppress")
+    wide = memory.forget(ids=[4], mode="suppress")
+    assert memory.restore(narrow) == []
+    again = memory.forget(ids=[6], mode="suppress")
+    assert again.number > wide.number
+    assert memory.restore(wide) == [4]
+    assert memory.restore(again) == [6]
+
+
 def test_only_what_was_not_erased_since_comes_back(memory: Memory) -> None:
     grown(memory)
     receipt = memory.forget(ids=[1], mode="suppress")
