@@ -111,12 +111,31 @@ class Model:
 
     # forgetting
 
+    def sources(self, id_: int, going: Collection[int]) -> set[int]:
+        """Return what survives of a context, and of the contexts and copies of what goes of it."""
+        found, seen, nodes = set(), {id_}, [id_]
+        while nodes:
+            node = nodes.pop()
+            beside = [one for pair in self.copies if node in pair for one in pair - {node}]
+            for one in (*self.context[node], *beside):
+                if one not in going:
+                    found.add(one)
+                elif one not in seen:
+                    seen.add(one)
+                    nodes.append(one)
+        return found - {id_} - {one for pair in self.copies if id_ in pair for one in pair}
+
     def erase(self, ids: Collection[int], receipt: int) -> None:
+        left = {
+            child: sorted(self.sources(child, ids).difference(parents))
+            for child, parents in self.context.items()
+            if child not in ids and set(parents).intersection(ids)
+        }
         for one in ids:
             del self.records[one], self.context[one]
             self.erased[one] = receipt
         self.context = {
-            child: [one for one in parents if one not in ids]
+            child: [one for one in parents if one not in ids] + left.get(child, [])
             for child, parents in self.context.items()
         }
         self.copies = {pair for pair in self.copies if not pair & set(ids)}

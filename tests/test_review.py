@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from dellm import Memory
+from raw_tables import connected, statement
+
+import dellm
+from dellm import Memory, Status
+
+
+def set_status(url: str, id_: int, status: Status) -> None:
+    """Put a record of the workspace on hold or release it, as an operator would with SQL."""
+    with connected(url) as owner:
+        statement(owner, "update record set status = ? where id = ?", int(status), id_)
+        statement(owner, "update workspace set version = version + 1")
 
 
 def test_a_record_that_two_suppressions_took_comes_back_when_both_are_undone(
@@ -17,3 +27,53 @@ def test_a_record_that_two_suppressions_took_comes_back_when_both_are_undone(
     assert [one.id for one in memory.history("t")] == [2]
     assert memory.restore(tea) == [1, 3]
     assert [one.id for one in memory.history("t")] == [1, 2, 3]
+
+
+def test_a_spared_record_still_goes_with_what_its_erased_source_was_made_from(
+    memory: Memory,
+) -> None:
+    memory.remember("I live in Paris", thread="t")  # 1
+    memory.remember("I have a cat", thread="t")  # 2
+    memory.record("Paris, with a cat", context=[1, 2], thread="t")  # 3
+    memory.record("A cat in Paris", context=[3], thread="t")  # 4
+    memory.record("Paris is far from here", context=[4], thread="t")  # 5
+    memory.forget(ids=[3], reach=dellm.depth(1))  # takes 3 and 4
+    assert memory.context_of(5) == [1, 2]
+    assert memory.forget(ids=[1]).ids == (1, 5)
+    assert memory.context_of(5) == []
+    assert [one.id for one in memory.export()] == [2]
+    assert memory.verify().ok
+
+
+def test_a_record_on_hold_still_hangs_on_the_sources_of_its_erased_source(
+    memory: Memory, url: str
+) -> None:
+    memory.remember("I live in Paris")  # 1
+    memory.record("Paris it is", context=[1])  # 2
+    memory.record("Paris again", context=[2])  # 3
+    set_status(url, 3, Status.HELD)
+    memory.forget(ids=[2])
+    set_status(url, 3, Status.ACTIVE)
+    assert memory.forget(ids=[1]).ids == (1, 3)
+
+
+def test_in_a_long_chat_a_spared_reply_is_tied_to_what_is_left_of_the_whole_history(
+    memory: Memory,
+) -> None:
+    said: list[int] = []
+    for turn in range(12):
+        said.append(memory.remember(f"question {turn}", thread="t").id)
+        said.append(memory.record(f"answer {turn}", context=said, thread="t").id)
+    memory.forget(ids=[said[3]], reach=dellm.depth(0))
+    for place in range(5, len(said), 2):
+        assert memory.context_of(said[place]) == [one for one in said[:place] if one != said[3]]
+    assert memory.verify().ok
+
+
+def test_a_reply_spared_by_a_relaxed_redaction_hangs_on_the_new_version(memory: Memory) -> None:
+    memory.remember("I live in Oslo and my cat is Tom")  # 1
+    memory.record("Tom must like Oslo", context=[1])  # 2
+    receipt = memory.forget("Oslo", ids=[1], mode="redact", reach=dellm.depth(0))
+    assert receipt.redacted == {1: 3}
+    assert memory.context_of(2) == [3]
+    assert memory.forget("my cat is Tom").ids == (2, 3)

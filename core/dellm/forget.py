@@ -13,7 +13,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from . import ledger, planning, provenance, receipts, residue, sequences, storing
+from . import ledger, planning, provenance, receipts, residue, sequences, storing, surviving
 from .database import Scope, Tx
 from .encoding import decode
 from .errors import NothingMatched, PlanChanged
@@ -86,8 +86,10 @@ def _done(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         rows = suppress(tx, scope, plan, terms.look.at)
     else:
         versions = new_versions(tx, scope, plan, terms.unit) if plan.mode == "redact" else {}
+        left = surviving.contexts(tx, scope, plan, versions)
         rows = erase(tx, scope, plan, number, terms.look.at)
         redacted = _store_versions(tx, scope, versions, plan.edges, terms.look.at)
+        surviving.attach(tx, scope, left, redacted)
     body = {
         "ids": list(plan.ids),
         "matched": len(plan.matches),
@@ -110,7 +112,6 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     """Remove the plan's records and all that holds or points to them; return rows by table."""
     ids = list(plan.ids)
     ws = scope.ws
-    rewritten = _rewrite_spared(tx, scope, plan)
     dead = _reached_sequences(ids, plan.edges)
     residue.note(tx, scope, receipt, ids)
     tx.drop_terms(ws, ids)
@@ -134,7 +135,6 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
         records=len(gone),
         tokens=sum(row[1] for row in gone),
     )
-    _attach_again(tx, scope, rewritten)
     return rows
 
 
@@ -248,24 +248,6 @@ def _bury(tx: Tx, scope: Scope, receipt: int, gone: Sequence[tuple[object, ...]]
             if fid is not None
         ],
     )
-
-
-def _rewrite_spared(tx: Tx, scope: Scope, plan: Plan) -> dict[int, list[int]]:
-    """Return the surviving context of each spared or held record that loses its sequence."""
-    left = [one.id for one in (*plan.spared, *plan.held)]
-    if not left:
-        return {}
-    going = set(plan.ids)
-    return {
-        id_: [one for one in provenance.context_of(tx, scope.ws, id_) if one not in going]
-        for id_ in left
-    }
-
-
-def _attach_again(tx: Tx, scope: Scope, rewritten: Mapping[int, Sequence[int]]) -> None:
-    for id_, context in rewritten.items():
-        tx.run("delete from edge where ws = :ws and child = :id and pos >= 0", ws=scope.ws, id=id_)
-        sequences.attach_surviving(tx, scope.ws, id_, context)
 
 
 def _store_versions(

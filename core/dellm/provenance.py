@@ -42,6 +42,15 @@ _USED_IN = (
     " select e.child from x cross join edge e where e.ws = :ws and e.parent = x.id and x.id < 0) "
     "select id from x where id > 0 order by id"
 )
+# The records of `ids` and the sequences that their contexts are built of.
+_CONTEXTS = (
+    "with recursive up(id) as ("
+    " select id from record where ws = :ws and id in :ids"
+    " union"
+    " select e.parent from up cross join edge e"
+    " where e.ws = :ws and e.child = up.id and e.parent < 0) "
+    "select id from up"
+)
 _ANCESTORS = (
     "with recursive up(id) as ("
     " select cast(:id as bigint)"
@@ -92,6 +101,11 @@ def edges_into(tx: Tx, ws: int, nodes: Sequence[int]) -> list[Edge]:
         nodes=list(nodes),
     )
     return [Edge(*row) for row in rows]
+
+
+def context_edges(tx: Tx, ws: int, ids: Sequence[int]) -> list[Edge]:
+    """Return every edge that the contexts of the records are made of, and their copy edges."""
+    return edges_into(tx, ws, [row[0] for row in tx.all(_CONTEXTS, ws=ws, ids=list(ids))])
 
 
 def expand(tx: Tx, ws: int, sequence: int) -> list[int]:
