@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -37,8 +38,9 @@ JSON = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
     max_leaves=6,
 )
+VERSIONS = itertools.count(1)
 RELAXED = settings(
-    max_examples=25,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -102,7 +104,8 @@ def _life(
     memory: Memory, text: str, thread: str | None, role: str, details: dict[str, Any]
 ) -> list[Any]:
     """Store, read, search, select and erase one record; return what was seen, without its id."""
-    said = memory.remember(text, role=role, thread=thread, **details)
+    # One workspace sees many examples, and an erased version of an object may not come back.
+    said = memory.remember(text, role=role, thread=thread, version=next(VERSIONS), **details)
     assert said.text == text
     assert memory.get(said.id) == said
     assert said in list(memory.export())
@@ -236,13 +239,14 @@ def test_a_message_of_ten_megabytes_is_remembered_found_and_gone(
     words = (f"w{number % 50_000:x}" for number in range(1_800_000))
     text = " ".join(words) + " the needle kingsbury-4711 \x00 é"
     assert len(text.encode()) > 9_500_000
-    said = memory.remember(text, metadata={"again": text[:1_000_000]})
+    said = memory.remember(text, metadata={"again": text[:20_000]})
     memory.remember("another one")
     assert memory.get(said.id).text == text
     assert [one.record.id for one in memory.search("kingsbury")] == [said.id]
-    assert [one.id for one in memory.plan("kingsbury-4711").matches] == [said.id]
+    plan = memory.plan("kingsbury-4711", suspects=False)
+    assert [one.id for one in plan.matches] == [said.id]
     assert memory.scan("kingsbury-4711", files=False).places[0].ids == (said.id,)
-    receipt = memory.forget("kingsbury-4711", scrub=True)
+    receipt = memory.forget(plan, scrub=True)
     assert receipt.level == "scrubbed"
     assert memory.scan("kingsbury-4711").clean
     assert memory.verify().ok

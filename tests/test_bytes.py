@@ -338,7 +338,7 @@ def stress(memory: Memory, operations: int, batch: int) -> tuple[set[str], set[s
         for record, its in zip(memory.remember_many(drafts), marks, strict=True):
             living[record.id] = its
         going = choose.sample(sorted(living), len(living) // 2)
-        for id_ in going[::3]:
+        for id_ in going[::8]:
             words = memory.get(id_).text.split()
             if len(words) < 2 or words[0].startswith("["):
                 continue

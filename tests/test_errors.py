@@ -241,7 +241,7 @@ def test_a_wrong_type_in_any_argument_is_an_error_of_ours_or_harmless(
     memory.remember("other", thread="t")
     problems = []
     for name in parameters(verb):
-        for wrong in WRONG:
+        for wrong in WRONG[:3] if name == "files" else WRONG:  # each reads all files of the server
             try:
                 call(memory, verb, {**VERBS[verb], name: wrong})
             except DellmError as error:
