@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 from raw_tables import connected, statement
 
 import dellm
@@ -77,3 +83,53 @@ def test_a_reply_spared_by_a_relaxed_redaction_hangs_on_the_new_version(memory: 
     assert receipt.redacted == {1: 3}
     assert memory.context_of(2) == [3]
     assert memory.forget("my cat is Tom").ids == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "metadata"),
+    [
+        (json.dumps({"city": "Zürich", "km": 3}), {}),
+        (base64.b64encode("the lake of Zürich".encode()).decode(), {}),
+        ("a trip", {"reply": json.dumps({"city": "Zürich"})}),
+        ("a trip", {"raw": base64.b64encode("the lake of Zürich".encode()).decode()}),
+    ],
+    ids=["json", "base64", "json beside it", "base64 beside it"],
+)
+def test_a_value_inside_an_encoding_is_forgotten_as_it_is_found_by_the_scan(
+    memory: Memory, text: str, metadata: dict[str, Any]
+) -> None:
+    memory.remember(text, kind="tool", metadata=metadata)
+    memory.remember("something else")
+    assert memory.scan("Zürich", files=False).places
+    assert memory.forget("Zürich").ids == (1,)
+    assert memory.scan("Zürich", files=False).clean
+
+
+def test_a_redaction_leaves_the_value_nowhere_beside_the_text(memory: Memory) -> None:
+    memory.remember(
+        "Sam Miller lives in Oslo",
+        subject="Sam Miller",
+        purpose="calling sam miller",
+        sensitivity="high",
+        metadata={
+            "who": "SAM MILLER",
+            "raw": base64.b64encode(b"a letter to Sam Miller").decode(),
+            "seen": 3,
+        },
+        payload=b'{"content": "Sam Miller lives in Oslo"}',
+    )
+    receipt = memory.forget("Sam Miller", mode="redact")
+    left = memory.get(receipt.redacted[1])
+    assert (left.text, left.metadata) == ("[redacted] lives in Oslo", {"seen": 3})
+    assert (left.subject, left.purpose, left.sensitivity) == (None, None, "high")
+    assert memory.scan("Sam Miller", files=False).clean
+
+
+def test_a_redaction_knows_the_numbers_of_the_memory_s_own_region(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    memory = opened(url, region="GB")
+    memory.remember("Ring 020 7946 0958 at six", metadata={"tel": "+44 20 7946 0958", "n": 1})
+    receipt = memory.forget("020 7946 0958", mode="redact")
+    left = memory.get(receipt.redacted[1])
+    assert (left.text, left.metadata) == ("Ring [redacted] at six", {"n": 1})

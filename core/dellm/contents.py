@@ -33,6 +33,13 @@ def strings(value: Any) -> Iterator[str]:
         yield str(value)
 
 
+def inside(value: Any) -> Iterator[str]:
+    """Yield every string in a JSON value, each followed by what it holds inside an encoding."""
+    for one in strings(value):
+        yield one
+        yield from text_readings(one)
+
+
 def readings(data: bytes, depth: int = DEPTH) -> Iterator[str]:
     """Yield every text that `data` can be read as: UTF-8, UTF-16, JSON, compressed, base64."""
     if not data or depth < 1:

@@ -85,7 +85,9 @@ def _done(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     if plan.mode == "suppress":
         rows = suppress(tx, scope, plan, terms.look.at)
     else:
-        versions = new_versions(tx, scope, plan, terms.unit) if plan.mode == "redact" else {}
+        versions: dict[int, Version] = {}
+        if plan.mode == "redact":
+            versions = new_versions(tx, scope, plan, terms.unit, terms.look.region)
         left = surviving.contexts(tx, scope, plan, versions)
         rows = erase(tx, scope, plan, number, terms.look.at)
         redacted = _store_versions(tx, scope, versions, plan.edges, terms.look.at)

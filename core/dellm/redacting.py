@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,8 @@ class Version:
     status: Status
 
 
-def new_versions(tx: Tx, scope: Scope, plan: Plan, unit: str) -> dict[int, Version]:
-    """Return, by old id, the new version of each match.
+def new_versions(tx: Tx, scope: Scope, plan: Plan, unit: str, region: str) -> dict[int, Version]:
+    """Return, by old id, the new version of each match; `region` as in Memory.open.
 
     A match that was itself made from another match is derived content and gets no new version; nor
     does one of which nothing meaningful is left.
@@ -48,7 +48,8 @@ def new_versions(tx: Tx, scope: Scope, plan: Plan, unit: str) -> dict[int, Versi
             continue
         record = stored[match.id]
         if (text := _without(record.text, match.spans, unit)) is not None:
-            draft = _draft(record, text, match.spans)
+            gone = [record.text[start:end] for start, end in match.spans]
+            draft = _draft(record, text, _holding(gone, region))
             versions[match.id] = Version(draft, context, record.status)
     return versions
 
@@ -61,8 +62,21 @@ def _without(text: str, spans: Sequence[tuple[int, int]], unit: str) -> str | No
     return kept if any(letter.isalnum() for letter in kept.replace(MARKER, "")) else None
 
 
-def _draft(record: Record, text: str, spans: Sequence[tuple[int, int]]) -> Draft:
-    """Return the new version: same place, role and governance; no payload, which held the old text."""
+def _holding(gone: Sequence[str], region: str) -> Callable[[Any], bool]:
+    """Return a test for a JSON value: whether it holds, in any spelling, what was redacted."""
+    tests = [values.quick(values.needle(text, region=region), region=region) for text in gone]
+
+    def holds(value: Any) -> bool:
+        return any(test(inner) for test in tests for inner in contents.inside(value))
+
+    return holds
+
+
+def _draft(record: Record, text: str, holds: Callable[[Any], bool]) -> Draft:
+    """Return the new version: same place, role and governance, less what holds what was redacted.
+
+    Nor has it the payload, which is the framework's object with the old text.
+    """
     return Draft(
         text=text,
         role=record.role,
@@ -70,22 +84,12 @@ def _draft(record: Record, text: str, spans: Sequence[tuple[int, int]]) -> Draft
         kind=record.kind,
         framework_id=record.framework_id,
         version=record.version + 1,
-        metadata=_clean(record.metadata, [record.text[start:end] for start, end in spans]),
-        subject=record.subject,
-        purpose=record.purpose,
-        sensitivity=record.sensitivity,
+        metadata={key: value for key, value in record.metadata.items() if not holds({key: value})},
+        subject=None if holds(record.subject) else record.subject,
+        purpose=None if holds(record.purpose) else record.purpose,
+        sensitivity=None if holds(record.sensitivity) else record.sensitivity,
         retention_until=record.retention_until,
         created_at=record.created_at,
         model=record.model,
         place=record.place,
     )
-
-
-def _clean(metadata: Mapping[str, Any], gone: Sequence[str]) -> dict[str, Any]:
-    """Return the metadata without the entries that hold what was redacted."""
-    needles = [values.quick(values.needle(text)) for text in gone]
-    return {
-        key: value
-        for key, value in metadata.items()
-        if not any(holds(inner) for holds in needles for inner in contents.strings({key: value}))
-    }

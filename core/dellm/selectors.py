@@ -127,9 +127,10 @@ class Carrier:
 
     @property
     def others(self) -> Iterator[str]:
-        """The strings of the metadata, the subject and the payload."""
+        """What the text holds in an encoding, and the strings of the metadata, subject and payload."""
+        yield from contents.text_readings(self.record.text)
         if self.record.metadata:
-            yield from contents.strings(self.record.metadata)
+            yield from contents.inside(self.record.metadata)
         if self.record.subject:
             yield self.record.subject
         if self.record.payload:
@@ -362,7 +363,8 @@ def holding(
         ws=scope.ws,
         thread=None if thread is None else encode(thread),
     ):
-        places = [decode(text)]
+        plain = decode(text)
+        places = [plain, *contents.text_readings(plain)]
         if metadata or subject or payload:
             places += _beside(metadata, subject, payload)
         for clue, holds in tests:
@@ -372,7 +374,7 @@ def holding(
 
 
 def _beside(metadata: str | None, subject: str | None, payload: bytes | None) -> list[str]:
-    found = list(contents.strings(load_json(metadata)))
+    found = list(contents.inside(load_json(metadata)))
     if subject:
         found.append(decode(subject))
     if payload:
