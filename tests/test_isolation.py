@@ -641,4 +641,10 @@ def test_only_the_two_database_modules_know_a_dialect() -> None:
         if re.search(r"dialect|\bapsw\b|\bpsycopg\b|\bpgvector\b", path.read_text("utf-8"))
     }
     assert {"database.py", "sqlite.py", "postgres.py"} <= know
-    assert know <= {"database.py", "sqlite.py", "postgres.py", "postgres_clean.py"}
+    assert know <= {
+        "database.py",
+        "sqlite.py",
+        "sqlite_clean.py",
+        "postgres.py",
+        "postgres_clean.py",
+    }

@@ -14,7 +14,6 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, LiteralString
 
 import apsw
@@ -28,7 +27,6 @@ from .terms import distinct
 
 APPLICATION_ID = 0x44654C4C  # "DeLL" in the file's header: tells our files from others
 BUSY_MS = 30_000
-CHUNK = 4 << 20
 # The keyword index keys its rows by workspace and record, so that a term is looked up inside one
 # workspace by a range of rowids.
 _SHIFT = 32
@@ -349,73 +347,20 @@ class SqliteDatabase:
             return pages * int(self._connection.pragma("page_size")) <= limit
 
     def clean(self, progress: Callable[[str], None] | None = None) -> Cleaned:
-        steps: list[str] = []
-
-        def done(step: str) -> None:
-            steps.append(step)
-            if progress:
-                progress(step)
+        from .sqlite_clean import clean
 
         with self._lock, _translated():
             if self._closed:
                 raise DatabaseClosed("The memory is closed.")
-            self._connection.set_busy_timeout(2_000)
             try:
-                return self._clean(done, steps)
-            except apsw.BusyError:
-                return Cleaned(tuple(steps), complete=False, obstacle=_READER)
+                return clean(self._connection, progress)
             finally:
                 self._connection.set_busy_timeout(BUSY_MS)
 
-    def _clean(self, done: Callable[[str], None], steps: list[str]) -> Cleaned:
-        self._compact_terms()
-        done("keyword index compacted")
-        if self._truncate_wal():
-            return Cleaned(tuple(steps), complete=False, obstacle=_READER)
-        done("write-ahead log emptied")
-        self._connection.execute("vacuum")
-        done("file rebuilt from living rows")
-        if self._truncate_wal():
-            return Cleaned(tuple(steps), complete=False, obstacle=_READER)
-        done("write-ahead log emptied again")
-        return Cleaned(tuple(steps), complete=True)
-
-    def _compact_terms(self) -> None:
-        """Rewrite the keyword index into one new segment.
-
-        FTS5 keeps whole terms as page separators in its own index table, which secure-delete does
-        not touch; and ``optimize`` does nothing when there is only one segment already, hence the
-        row that makes a second one.
-        """
-        connection = self._connection
-        connection.execute("begin immediate")
-        try:
-            connection.execute("insert into keyword(rowid, terms) values (0, 'a')")
-            connection.execute("insert into keyword(keyword) values ('optimize')")
-            connection.execute(
-                "insert into keyword(keyword, rowid, terms) values ('delete', 0, 'a')"
-            )
-            connection.execute("commit")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("rollback")
-            raise
-
-    def _truncate_wal(self) -> bool:
-        """Empty the write-ahead log; return whether a reader of another process prevented it."""
-        row = self._connection.execute("pragma wal_checkpoint(truncate)").fetchone()
-        return bool(row and row[0])
-
     def file_chunks(self, overlap: int) -> Iterator[tuple[str, bytes]]:
-        for path in self._files():
-            yield from _chunks(path, overlap)
+        from .sqlite_clean import file_chunks
 
-    def _files(self) -> list[Path]:
-        if self._in_memory:
-            return []
-        main = Path(self._file)
-        candidates = [main, *(main.with_name(main.name + end) for end in ("-wal", "-journal"))]
-        return [path for path in candidates if path.exists()]
+        return file_chunks(self._file, overlap)
 
     @property
     def _in_memory(self) -> bool:
@@ -445,14 +390,3 @@ class SqliteDatabase:
                 self._closed = True
                 self._matrices.clear()
                 self._connection.close()
-
-
-_READER = "another connection has a read transaction open; clean-up completes after it ends"
-
-
-def _chunks(path: Path, overlap: int) -> Iterator[tuple[str, bytes]]:
-    with path.open("rb") as file:
-        tail = b""
-        while block := file.read(CHUNK):
-            yield path.name, tail + block
-            tail = block[-overlap:] if overlap else b""
