@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from raw_tables import connected, statement
 
 import dellm
-from dellm import Memory, Status
+from dellm import InvalidInput, Memory, Plan, Status
+from dellm.commands.selecting import read_plan
 
 
 def set_status(url: str, id_: int, status: Status) -> None:
@@ -133,3 +135,64 @@ def test_a_redaction_knows_the_numbers_of_the_memory_s_own_region(
     receipt = memory.forget("020 7946 0958", mode="redact")
     left = memory.get(receipt.redacted[1])
     assert (left.text, left.metadata) == ("Ring [redacted] at six", {"n": 1})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mode": []},
+        {"mode": "shred"},
+        {"reach": []},
+        {"reach": ["depth", "x"]},
+        {"reach": ["all", 1]},
+        {"reach": ["influence", 7]},
+        {"digest": None},
+        {"head": 5},
+        {"workspace": 5},
+        {"matches": [{"id": "1", "why": "named", "spans": []}]},
+        {"matches": [{"id": 1, "why": 5, "spans": []}]},
+        {"matches": [{"id": 1, "why": "named", "spans": [["a", "b"]]}]},
+        {"dependents": [{"id": 2, "trace": ["x"], "copy": False}]},
+        {"suspects": [{"id": 1 << 70, "why": "x"}]},
+        {"held": [{"id": 1, "why": None}]},
+    ],
+    ids=str,
+)
+def test_json_with_a_value_that_no_plan_has_is_refused_when_it_is_read(
+    memory: Memory, wrong: dict[str, Any]
+) -> None:
+    memory.remember("one")
+    kept = memory.plan("one", mode="redact", reach=dellm.depth(2), ids=[1]).to_json()
+    assert Plan.from_json(kept).to_json()["reach"] == ["depth", 2]
+    with pytest.raises(InvalidInput):
+        Plan.from_json(kept | wrong)
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [{"everything": "no"}, {"everything": 1}, {"ids": [1], "aliases": "no"}],
+    ids=str,
+)
+def test_only_true_and_false_are_taken_for_yes_and_no(
+    memory: Memory, selection: dict[str, Any]
+) -> None:
+    memory.remember("one")
+    with pytest.raises(InvalidInput):
+        memory.forget(**selection)
+    assert len(list(memory.export())) == 1
+
+
+def test_a_status_that_is_none_is_refused(memory: Memory) -> None:
+    memory.remember("one")
+    memory.remember("two")
+    memory.forget(ids=[2], mode="suppress")
+    assert memory.plan(where={"status": "Suppressed"}).ids == (2,)
+    with pytest.raises(InvalidInput):
+        memory.plan(where={"status": "nowhere"})
+
+
+def test_a_plan_file_that_is_no_text_is_a_user_s_mistake(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidInput):
+        read_plan(file)

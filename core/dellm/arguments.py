@@ -32,6 +32,12 @@ def check_text(value: object, name: str) -> None:
         raise InvalidInput(f"{name} is not a string.")
 
 
+def check_flag(value: object, name: str) -> None:
+    """Raise InvalidInput unless `value` is True or False; "no" is neither."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} is neither True nor False.")
+
+
 def check_callable(value: object, name: str) -> None:
     """Raise InvalidInput unless `value` can be called."""
     if not callable(value):

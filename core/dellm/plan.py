@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from . import provenance
+from .arguments import check_choice, check_number, check_text, whole_numbers
 from .errors import InvalidInput
 from .records import Edge
 from .selectors import Match, Selector
@@ -69,6 +70,15 @@ def influence(threshold: float) -> Reach:
     if not 0 <= threshold <= 1:
         raise InvalidInput("An influence threshold is between 0 and 1.")
     return Reach("influence", threshold)
+
+
+def _reach(kind: str, limit: float) -> Reach:
+    """Return the reach of a plan's JSON; InvalidInput where there is no such."""
+    if kind == "strict":
+        return STRICT
+    check_choice(kind, ("depth", "influence"), "reach=")
+    check_number(limit, "reach=")
+    return influence(limit) if kind == "influence" else depth(int(limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +230,10 @@ class Plan:
                 Match(one["id"], one["why"], tuple((a, b) for a, b in one["spans"]))
                 for one in data["matches"]
             )
-            return cls(
+            made = cls(
                 workspace=data["workspace"],
                 mode=data["mode"],
-                reach=Reach(*data["reach"]),
+                reach=_reach(*data["reach"]),
                 selector=Selector(matched=matches),
                 matches=matches,
                 dependents=tuple(
@@ -236,9 +246,26 @@ class Plan:
                 head=data["head"],
                 digest=data["digest"],
             )
-        except (KeyError, TypeError, ValueError):
+            made._check()
+        except (AttributeError, KeyError, TypeError, ValueError, InvalidInput):
             problem = InvalidInput("This is not the JSON of a plan.")
+        else:
+            return made
         raise problem
+
+    def _check(self) -> None:
+        """Raise InvalidInput where a value read from JSON is none that a plan has."""
+        check_choice(self.mode, MODES, "mode=")
+        for text in (self.workspace, self.head, self.digest, *(one.reason for one in self.matches)):
+            check_text(text, "A name, reason or digest")
+        beside: list[Spared | Suspect] = [*self.spared, *self.held, *self.suspects]
+        ids = [one.id for one in self.matches] + [one.id for one in self.dependents]
+        ids += [one.id for one in beside]
+        steps = [step for one in self.dependents for step in one.trace]
+        places = [place for one in self.matches for span in one.spans for place in span]
+        whole_numbers([*ids, *steps, *places], "a plan")
+        for one in beside:
+            check_text(one.why, "A reason")
 
     def graph(self) -> rustworkx.PyDiGraph[int, int]:
         """Return what goes as a rustworkx graph: node payload = id (sequences negative)."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from . import contents, search, values
-from .arguments import check_mapping, check_number, check_text
+from .arguments import check_choice, check_flag, check_mapping, check_number, check_text
 from .database import Filter, Scope, Tx, Vector
 from .encoding import decode, encode, load_json
 from .errors import InvalidInput, SelectorError
@@ -94,6 +94,8 @@ class Selector:
             raise SelectorError("The thread's name is blank.")
 
     def _check_types(self) -> None:
+        check_flag(self.everything, "everything=")
+        check_flag(self.aliases, "aliases=")
         for part in (*self.texts, self.keyword, self.meaning, self.description, self.thread):
             if part is not None:
                 check_text(part, "A quote, value, keyword, meaning, description or thread")
@@ -317,7 +319,10 @@ def _agrees(record: Record, name: str, value: Any) -> bool:
             raise InvalidInput(f"{name}= is a time.")
         return at < bound if name == "before" else at >= bound
     if name == "status":
-        return record.status == (Status[value.upper()] if isinstance(value, str) else value)
+        if isinstance(value, str):
+            check_choice(value.upper(), Status.__members__, "status=")
+            value = Status[value.upper()]
+        return bool(record.status == value)
     if name in ATTRIBUTES:
         return bool(getattr(record, name) == value)
     return name in record.metadata and bool(record.metadata[name] == value)

@@ -116,10 +116,9 @@ def given(text: str | None) -> str | None:
 
 def read_plan(path: Path) -> Plan:
     """Return the plan kept in a file, or on stdin for a dash; InvalidInput where there is none."""
-    text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
     try:
-        data = json.loads(text)
-    except ValueError:
+        data = json.loads(sys.stdin.read() if str(path) == "-" else path.read_text("utf-8"))
+    except ValueError:  # no JSON, or no text at all
         data = None
     if not isinstance(data, dict):
         raise InvalidInput("The file does not hold the JSON of a plan.")
