@@ -196,3 +196,21 @@ def test_a_plan_file_that_is_no_text_is_a_user_s_mistake(tmp_path: Path) -> None
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidInput):
         read_plan(file)
+
+
+def test_a_reply_whose_sources_may_not_be_read_is_not_called_made_from_nothing(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    hour = [0]
+    memory = opened(url, clock=lambda: hour[0] * 3_600_000_000)
+    memory.remember("the code is 7312", retention_until=3_600_000_000)
+    memory.remember("where is the door?")
+    memory.record("Over there.", context=[1, 2])
+    hour[0] = 2
+    told = memory.explain(3)
+    assert (told.hidden, [one.id for one in told.context]) == (1, [2])
+    assert "1 record(s) that may not be read" in str(told)
+    assert "7312" not in str(told)
+    memory.forget(ids=[2], mode="suppress", reach=dellm.depth(0))
+    assert "was not made from anything" not in str(memory.explain(3))
+    assert "was not made from anything" in str(memory.explain(memory.remember("x").id))

@@ -17,18 +17,22 @@ class Explanation:
     """Where a record comes from.
 
     `context` is what was in its prompt, in order; `sources` are the records it ultimately rests
-    on (nobody made them from anything), each with one shortest path of ids to the record.
+    on (nobody made them from anything), each with one shortest path of ids to the record. `hidden`
+    counts the records of the prompt that may not be read now: suppressed, or expired.
     """
 
     record: Record
     context: tuple[Record, ...]
     sources: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     texts: Mapping[int, Record] = field(default_factory=dict, repr=False)
+    hidden: int = 0
 
     def __str__(self) -> str:
         record = self.record
         lines = [f"{record.id} {record.role}: {record.text}"]
-        if not self.context:
+        if self.hidden:
+            lines.append(f"  had in its prompt: {self.hidden} record(s) that may not be read now")
+        elif not self.context:
             lines.append("  was not made from anything: it was said, or came in, as it is")
         lines += [f"  had in its prompt: {one.id} {one.role}: {one.text}" for one in self.context]
         for id_, path in list(self.sources.items())[:MOST]:
@@ -52,11 +56,13 @@ def explain(tx: Tx, scope: Scope, id_: int, at: int) -> Explanation:
     roots = sorted(node for node in nodes if node > 0 and node not in made and node != id_)
     known = reading.several(tx, scope, [*context, *roots], at)
     paths = {root: _path(root, edges, id_) for root in roots[:MOST] if root in known}
+    shown = tuple(known[one] for one in context if one in known)
     return Explanation(
         record,
-        tuple(known[one] for one in context if one in known),
+        shown,
         {root: path for root, path in paths.items() if path},
         known,
+        hidden=len(context) - len(shown),
     )
 
 
