@@ -214,3 +214,18 @@ def test_a_reply_whose_sources_may_not_be_read_is_not_called_made_from_nothing(
     memory.forget(ids=[2], mode="suppress", reach=dellm.depth(0))
     assert "was not made from anything" not in str(memory.explain(3))
     assert "was not made from anything" in str(memory.explain(memory.remember("x").id))
+
+
+def test_a_described_value_is_redacted_wherever_the_record_repeats_it(memory: Memory) -> None:
+    memory.remember("Sam's phone is 415 555 0142. Call +1 415-555-0142 at six.")
+    memory.remember("something else")
+    memory.forget(memory.plan(description="Sam's phone number", mode="redact"))
+    assert memory.get(3).text == "Sam's phone is [redacted]. Call [redacted] at six."
+    assert memory.scan("415 555 0142", files=False).clean
+
+
+def test_a_record_that_still_says_it_in_an_encoding_is_erased_whole(memory: Memory) -> None:
+    memory.remember(r'["Oslo", "\u004fslo", "Bergen"]')
+    receipt = memory.forget("Oslo", mode="redact")
+    assert (receipt.ids, dict(receipt.redacted)) == ((1,), {})
+    assert memory.scan("Oslo", files=False).clean

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ def new_versions(tx: Tx, scope: Scope, plan: Plan, unit: str, region: str) -> di
     """Return, by old id, the new version of each match; `region` as in Memory.open.
 
     A match that was itself made from another match is derived content and gets no new version; nor
-    does one of which nothing meaningful is left.
+    does one of which nothing meaningful is left, or that still holds the value in an encoding.
     """
     if unit not in UNITS:
         raise InvalidInput(f"unit= is one of {', '.join(UNITS)}.")
@@ -47,24 +47,40 @@ def new_versions(tx: Tx, scope: Scope, plan: Plan, unit: str, region: str) -> di
         if going.intersection(context):
             continue
         record = stored[match.id]
-        if (text := _without(record.text, match.spans, unit)) is not None:
-            gone = [record.text[start:end] for start, end in match.spans]
-            draft = _draft(record, text, _holding(gone, region))
-            versions[match.id] = Version(draft, context, record.status)
+        gone = _needles(record.text, match.spans, region)
+        holds = _holding(gone, region)
+        text = _without(record.text, _everywhere(record.text, match.spans, gone, region), unit)
+        if text is not None and not holds(text.replace(MARKER, " ")):
+            versions[match.id] = Version(_draft(record, text, holds), context, record.status)
     return versions
 
 
-def _without(text: str, spans: Sequence[tuple[int, int]], unit: str) -> str | None:
-    extents = [_Extent(*span) for span in spans]
+def _needles(text: str, spans: Iterable[tuple[int, int]], region: str) -> list[values.Needle]:
+    said = dict.fromkeys(text[start:end] for start, end in spans)
+    return [values.needle(one, region=region) for one in said]
+
+
+def _everywhere(
+    text: str, spans: Iterable[tuple[int, int]], gone: Iterable[values.Needle], region: str
+) -> list[_Extent]:
+    """Return the spans, and every other place where the text says the same in any spelling.
+
+    A description matches where the value is named as its owner's; it goes wherever it stands.
+    """
+    again = [one for needle in gone for one in values.find(needle, text, region=region)]
+    return [_Extent(*span) for span in {*spans, *((one.start, one.end) for one in again)}]
+
+
+def _without(text: str, extents: Sequence[_Extent], unit: str) -> str | None:
     if unit == "clause":
         return values.redact_clause(text, extents)
     kept = values.redact(text, extents, marker=MARKER)
     return kept if any(letter.isalnum() for letter in kept.replace(MARKER, "")) else None
 
 
-def _holding(gone: Sequence[str], region: str) -> Callable[[Any], bool]:
+def _holding(gone: Iterable[values.Needle], region: str) -> Callable[[Any], bool]:
     """Return a test for a JSON value: whether it holds, in any spelling, what was redacted."""
-    tests = [values.quick(values.needle(text, region=region), region=region) for text in gone]
+    tests = [values.quick(needle, region=region) for needle in gone]
 
     def holds(value: Any) -> bool:
         return any(test(inner) for test in tests for inner in contents.inside(value))
