@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from raw_tables import connected, statement
+from typer.testing import CliRunner
 
 import dellm
 from dellm import InvalidInput, Memory, Plan, Status
+from dellm.cli import app
 from dellm.commands.selecting import read_plan
 
 
@@ -229,3 +231,18 @@ def test_a_record_that_still_says_it_in_an_encoding_is_erased_whole(memory: Memo
     receipt = memory.forget("Oslo", mode="redact")
     assert (receipt.ids, dict(receipt.redacted)) == ((1,), {})
     assert memory.scan("Oslo", files=False).clean
+
+
+def test_the_command_line_gives_the_same_receipt_when_a_forget_is_repeated(url: str) -> None:
+    def dellm_(*words: str) -> tuple[int, str]:
+        options = ("--db", url, "--embedder", "none")
+        run = CliRunner().invoke(app, [words[0], *options, *words[1:]])
+        return run.exit_code, run.stdout
+
+    dellm_("remember", "My phone is 415 555 0142")
+    dellm_("remember", "something else")
+    first = dellm_("forget", "(415) 555-0142", "--yes", "--json")
+    assert first[0] == 0
+    assert dellm_("forget", "(415) 555-0142", "--yes", "--json") == first
+    code, said = dellm_("forget", "a word that never was", "--yes")
+    assert (code, said) == (1, "nothing matches: nothing would be changed\n")

@@ -12,7 +12,7 @@ import typer
 from dellm.commands.selecting import Selecting, given, read_plan
 from dellm.commands.session import DONE, NOTHING, Session, command
 from dellm.commands.showing import table
-from dellm.errors import InvalidInput
+from dellm.errors import InvalidInput, NothingMatched
 from dellm.memory import Memory
 from dellm.plan import Plan
 from dellm.receipts import Receipt
@@ -55,21 +55,31 @@ def forget(
 ) -> int:
     """Forget: show the plan, ask, execute it, print the receipt.
 
-    Exit code 1: nothing matches, or it was declined.
+    Repeating it gives the same receipt. Exit code 1: nothing matches, or it was declined.
     """
     if session.as_json and not yes:
         raise InvalidInput("--json does not ask.", remedy="Add --yes.")
     with session.opened() as memory:
         made = _plan(memory, selecting, kept)
         if not made:
-            session.give(made.to_json(), str(made))
-            return NOTHING
+            return _done_before(session, memory, made)
         if not yes:
             session.say(str(made))
             if not typer.confirm("Forget this?"):
                 session.say("Nothing was forgotten.")
                 return NOTHING
         receipt = memory.forget(made, unit=unit, scrub=scrub)
+    session.give(receipt.to_json(), str(receipt))
+    return DONE
+
+
+def _done_before(session: Session, memory: Memory, empty: Plan) -> int:
+    """Show the receipt of the time when what now matches nothing did; there may be none."""
+    try:
+        receipt = memory.forget(empty)
+    except NothingMatched:
+        session.give(empty.to_json(), str(empty))
+        return NOTHING
     session.give(receipt.to_json(), str(receipt))
     return DONE
 
