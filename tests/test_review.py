@@ -246,3 +246,12 @@ def test_the_command_line_gives_the_same_receipt_when_a_forget_is_repeated(url: 
     assert dellm_("forget", "(415) 555-0142", "--yes", "--json") == first
     code, said = dellm_("forget", "a word that never was", "--yes")
     assert (code, said) == (1, "nothing matches: nothing would be changed\n")
+
+
+@pytest.mark.parametrize("wrong", ["2", None, True, float("nan")])
+def test_a_reach_takes_numbers_only(wrong: Any) -> None:
+    for make in (dellm.depth, dellm.influence):
+        with pytest.raises(InvalidInput):
+            make(wrong)
+    with pytest.raises(InvalidInput):
+        dellm.depth(1.5)  # type: ignore[arg-type] # a caller without type checks

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from . import provenance
-from .arguments import check_choice, check_number, check_text, whole_numbers
+from .arguments import check_choice, check_number, check_text, check_whole, whole_numbers
 from .errors import InvalidInput
 from .records import Edge
 from .selectors import Match, Selector
@@ -57,6 +57,7 @@ def in_process(model: str) -> bool:
 
 def depth(hops: int) -> Reach:
     """Return the reach of at most `hops` replies: 0 only what matched, 1 what saw it directly."""
+    check_whole(hops, "A depth")
     if hops < 0:
         raise InvalidInput("A depth is zero or more.")
     return Reach("depth", hops)
@@ -67,6 +68,7 @@ def influence(threshold: float) -> Reach:
 
     `threshold` is a share in [0, 1] of the dependent's own words.
     """
+    check_number(threshold, "An influence threshold")
     if not 0 <= threshold <= 1:
         raise InvalidInput("An influence threshold is between 0 and 1.")
     return Reach("influence", threshold)
@@ -77,7 +79,6 @@ def _reach(kind: str, limit: float) -> Reach:
     if kind == "strict":
         return STRICT
     check_choice(kind, ("depth", "influence"), "reach=")
-    check_number(limit, "reach=")
     return influence(limit) if kind == "influence" else depth(int(limit))
 
 
