@@ -376,9 +376,9 @@ WHOLE_DATABASE = {
     ("sqlite", "select rowid from keyword where keyword match ? and rowid between ? and ?"),
     # clean-up of the index as a whole; row 0 belongs to no workspace
     ("sqlite", "insert into keyword(keyword) values ('delete-all')"),
-    ("sqlite", "insert into keyword(rowid, terms) values (0, 'a')"),
-    ("sqlite", "insert into keyword(keyword) values ('optimize')"),
-    ("sqlite", "insert into keyword(keyword, rowid, terms) values ('delete', 0, 'a')"),
+    ("sqlite_clean", "insert into keyword(rowid, terms) values (0, 'a')"),
+    ("sqlite_clean", "insert into keyword(keyword) values ('optimize')"),
+    ("sqlite_clean", "insert into keyword(keyword, rowid, terms) values ('delete', 0, 'a')"),
     # a workspace is created by its name, which is unique
     ("engine", "insert into workspace(name, secret, created_at) values (:name, :secret, :at) "
      "on conflict (name) do nothing"),
