@@ -255,3 +255,16 @@ def test_a_reach_takes_numbers_only(wrong: Any) -> None:
             make(wrong)
     with pytest.raises(InvalidInput):
         dellm.depth(1.5)  # type: ignore[arg-type] # a caller without type checks
+
+
+def test_the_name_of_a_thread_goes_with_its_last_record(memory: Memory) -> None:
+    name = "chat with sam.miller@example.com"
+    said = [memory.remember(f"note {number}", thread="notes").id for number in range(12)]
+    memory.record("seen", context=said, thread=name)  # of which a sequence of notes is left
+    for turn in range(6):
+        said.append(memory.remember(f"question {turn}", thread=name).id)
+        said.append(memory.record(f"answer {turn}", context=said, thread=name).id)
+    memory.forget(thread=name)
+    assert memory.scan(name, files=False).clean
+    assert len(memory.history("notes")) == 12
+    assert memory.verify().ok

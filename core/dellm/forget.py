@@ -130,6 +130,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
         "edge": _cut(tx, ws, [*ids, *dead]),
         "sequence": _kill(tx, ws, dead, at),
     }
+    _unname(tx, ws, {str(row[3]) for row in gone})
     tx.run(
         "update workspace set documents = documents - :records, tokens = tokens - :tokens "
         "where ws = :ws",
@@ -216,10 +217,20 @@ def _kill(tx: Tx, ws: int, dead: Sequence[int], at: int) -> int:
     if not dead:
         return 0
     return tx.run(
-        "update sequence set dead_at = :at where ws = :ws and id in :dead and dead_at is null",
+        "update sequence set dead_at = :at, thread = '' "
+        "where ws = :ws and id in :dead and dead_at is null",
         ws=ws,
         dead=list(dead),
         at=at,
+    )
+
+
+def _unname(tx: Tx, ws: int, threads: Collection[str]) -> None:
+    """Take the names of threads that have no record left off the sequences that are still in use."""
+    tx.many(
+        "update sequence set thread = '' where ws = :ws and thread = :thread and dead_at is null "
+        "and not exists (select 1 from record where ws = :ws and thread = :thread)",
+        [{"ws": ws, "thread": thread} for thread in sorted(threads) if thread],
     )
 
 
