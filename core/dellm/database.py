@@ -85,14 +85,18 @@ class Tx(Protocol):
     def run(self, sql: LiteralString, **values: object) -> int:
         """Run the statement; return how many rows it changed."""
 
-    def many(self, sql: LiteralString, rows: Sequence[Mapping[str, object]]) -> None:
-        """Run the statement once for each mapping."""
+    def many(
+        self,
+        sql: LiteralString,
+        rows: Sequence[Mapping[str, object]] | Sequence[tuple[object, ...]],
+    ) -> None:
+        """Run the statement once for each row: a mapping, or the values in the statement's order."""
 
     def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
         """Yield the rows of the statement without holding all of them in memory."""
 
     def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
-        """Put (record id, distinct terms) into the keyword index."""
+        """Put (record id, its terms) into the keyword index; a term may be repeated."""
 
     def drop_terms(self, ws: int, ids: Sequence[int]) -> None:
         """Take the terms of records out of the keyword index, while their rows are still there."""

@@ -27,7 +27,7 @@ from .encoding import encode
 from .errors import DatabaseClosed, InvalidInput, SchemaError, StorageError
 
 CHUNK = 4 << 20
-PART = 2_000  # distinct terms in one tsvector, which may not exceed one megabyte
+PART = 400  # distinct terms in one tsvector, which may not exceed one megabyte
 # What a bound login may read: not the key of the workspace's digests, nor the digests themselves.
 READABLE = ("record", "embedding", "edge", "sequence", "keyword", "tombstone", "ledger")
 _CURSORS = itertools.count()  # two streams of one transaction need two names
@@ -91,6 +91,18 @@ def _whole(rows: Sequence[Mapping[str, object]]) -> bool:
     return all(type(value) is int for row in rows for value in row.values())
 
 
+@lru_cache(maxsize=64)
+def _names(statement: str) -> tuple[str, ...]:
+    """Return the statement's parameters in the order in which they first appear."""
+    return tuple(dict.fromkeys(_NAME.findall(statement)))
+
+
+def _named(statement: str, row: Mapping[str, object] | Row) -> Mapping[str, object]:
+    if isinstance(row, tuple):
+        return dict(zip(_names(statement), row, strict=True))
+    return row
+
+
 def _problem(error: Exception) -> StorageError:
     # The server's messages quote values ("Failing row contains ..."); ours never do.
     if isinstance(error, PoolClosed):
@@ -135,15 +147,18 @@ class PostgresTx:
     def run(self, sql: LiteralString, **values: object) -> int:
         return self._connection.execute(_translate(sql), _bindings(values)).rowcount
 
-    def many(self, sql: LiteralString, rows: Sequence[Mapping[str, object]]) -> None:
-        if len(rows) == 1:
-            self._connection.execute(_translate(sql), rows[0])
-        elif rows and (at_once := _at_once(sql)) and _whole(rows):
-            columns = {name: [row[name] for row in rows] for name in rows[0]}
+    def many(
+        self, sql: LiteralString, rows: Sequence[Mapping[str, object]] | Sequence[Row]
+    ) -> None:
+        named = [_named(sql, row) for row in rows]
+        if len(named) == 1:
+            self._connection.execute(_translate(sql), named[0])
+        elif named and (at_once := _at_once(sql)) and _whole(named):
+            columns = {name: [row[name] for row in named] for name in named[0]}
             self._connection.execute(at_once, _bindings(columns))
-        elif rows:
+        elif named:
             with self._connection.cursor() as cursor:
-                cursor.executemany(_translate(sql), rows)
+                cursor.executemany(_translate(sql), named)
 
     def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
         with self._connection.cursor(name=f"stream{next(_CURSORS)}") as cursor:
@@ -151,9 +166,10 @@ class PostgresTx:
             yield from cursor.execute(_translate(sql), _bindings(values))
 
     def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+        distinct = [(id_, list(dict.fromkeys(terms))) for id_, terms in rows]
         parts = [
-            {"ws": ws, "id": id_, "part": start // PART, "terms": list(terms[start : start + PART])}
-            for id_, terms in rows
+            {"ws": ws, "id": id_, "part": start // PART, "terms": terms[start : start + PART]}
+            for id_, terms in distinct
             for start in range(0, len(terms), PART)
         ]
         self.many(

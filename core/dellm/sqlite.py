@@ -23,7 +23,7 @@ from . import database, matrix
 from .database import Cleaned, Filter, Row, Scope, Vector
 from .encoding import decode
 from .errors import DatabaseClosed, SchemaError, StorageError
-from .terms import distinct
+from .terms import terms as split_terms
 
 APPLICATION_ID = 0x44654C4C  # "DeLL" in the file's header: tells our files from others
 BUSY_MS = 30_000
@@ -114,7 +114,9 @@ class SqliteTx:
         self._connection.execute(*_prepared(sql, values)).fetchall()
         return self._connection.changes()
 
-    def many(self, sql: LiteralString, rows: Sequence[Mapping[str, object]]) -> None:
+    def many(
+        self, sql: LiteralString, rows: Sequence[Mapping[str, object]] | Sequence[Row]
+    ) -> None:
         self._connection.executemany(sql, rows)
 
     def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
@@ -129,7 +131,9 @@ class SqliteTx:
     def drop_terms(self, ws: int, ids: Sequence[int]) -> None:
         # Terms go out of this index by being named.
         find = "select id, text from record where ws = :ws and id in :ids"
-        held = [(id_, distinct(decode(text))) for id_, text in self.all(find, ws=ws, ids=list(ids))]
+        held = [
+            (id_, split_terms(decode(text))) for id_, text in self.all(find, ws=ws, ids=list(ids))
+        ]
         self._connection.executemany(
             "insert into keyword(keyword, rowid, terms) values ('delete', ?, ?)",
             [(ws << _SHIFT | id_, " ".join(terms)) for id_, terms in held if terms],
@@ -303,7 +307,7 @@ class SqliteDatabase:
     def _rebuild_terms(self, tx: SqliteTx) -> None:
         self._connection.execute("insert into keyword(keyword) values ('delete-all')")
         for ws, id_, text in self._connection.execute("select ws, id, text from record"):
-            tx.add_terms(ws, [(id_, distinct(decode(text)))])
+            tx.add_terms(ws, [(id_, split_terms(decode(text)))])
 
     @contextmanager
     def transaction(

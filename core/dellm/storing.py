@@ -7,6 +7,7 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import count
 from operator import attrgetter
 
 from . import provenance
@@ -28,6 +29,7 @@ _INSERT = (
     ":subject, :purpose, :sensitivity, :retention_until, :status, :model, :tokens, :created_at)"
 )
 _ACTIVE = int(Status.ACTIVE)
+AT_ONCE = 500  # records whose rows are in memory at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,29 +127,36 @@ def take_numbers(tx: Tx, ws: int, records: int, tokens: int) -> Numbers:
 def store(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> tuple[list[Record], Numbers]:
     """Store the drafts in order as records of the workspace, created `at` unless they say else.
 
+    Returns the records, and the ids reserved with the last of them. A few hundred at a time: their
+    rows and terms are done with before the next are made.
     Raises InvalidInput, ContextForgotten (a copied record or the framework's object was erased).
     """
+    if len(drafts) <= AT_ONCE:
+        return _store(tx, scope, drafts, at)
+    made: list[Record] = []
+    for start in range(0, len(drafts), AT_ONCE):
+        some, numbers = _store(tx, scope, drafts[start : start + AT_ONCE], at)
+        made += some
+    return made, numbers
+
+
+def _store(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> tuple[list[Record], Numbers]:
     split = [terms(draft.text) for draft in drafts]
-    lengths = [len(one) for one in split]
-    numbers = take_numbers(tx, scope.ws, len(drafts), sum(lengths))
-    rows = [
-        _row(scope.ws, numbers.first + index, draft, length, at)
-        for index, (draft, length) in enumerate(zip(drafts, lengths, strict=True))
-    ]
+    numbers = take_numbers(tx, scope.ws, len(drafts), sum(map(len, split)))
     _refuse_erased(tx, scope, drafts)
-    tx.many(_INSERT, rows)
-    tx.add_terms(
-        scope.ws,
-        [(row["id"], list(dict.fromkeys(one))) for row, one in zip(rows, split, strict=True)],  # type: ignore[misc] # the row's "id" is the int put there above
+    first, moment = numbers.first, from_micros(at)
+    tx.many(
+        _INSERT,
+        [
+            _row(scope.ws, id_, draft, len(found), at)
+            for id_, draft, found in zip(count(first), drafts, split, strict=False)
+        ],
     )
-    for index, draft in enumerate(drafts):
+    tx.add_terms(scope.ws, list(enumerate(split, first)))
+    for id_, draft in enumerate(drafts, first):
         if draft.copy_of is not None:
-            provenance.link_copy(tx, scope.ws, numbers.first + index, draft.copy_of)
-    moment = from_micros(at)
-    made = [
-        _record(scope.name, numbers.first + index, draft, moment)
-        for index, draft in enumerate(drafts)
-    ]
+            provenance.link_copy(tx, scope.ws, id_, draft.copy_of)
+    made = [_record(scope.name, id_, draft, moment) for id_, draft in enumerate(drafts, first)]
     return made, numbers
 
 
@@ -251,49 +260,51 @@ def _encoded(text: str | None) -> str | None:
     return None if text is None else encode(text)
 
 
-def _row(ws: int, id_: int, draft: Draft, length: int, at: int) -> dict[str, object]:
+def _row(ws: int, id_: int, draft: Draft, length: int, at: int) -> tuple[object, ...]:
+    """Return the values of _INSERT, in its order."""
     until = draft.retention_until
-    return {
-        "ws": ws,
-        "id": id_,
-        "place": id_ if draft.place is None else draft.place,
-        "thread": encode(draft.thread or ""),
-        "kind": draft.kind,
-        "role": encode(draft.role),
-        "fid": _encoded(draft.framework_id),
-        "version": draft.version,
-        "text": encode(draft.text),
-        "payload": draft.payload,
-        "metadata": dump_json(draft.metadata),
-        "subject": _encoded(draft.subject),
-        "purpose": _encoded(draft.purpose),
-        "sensitivity": _encoded(draft.sensitivity),
-        "retention_until": None if until is None else to_micros(until),
-        "status": _ACTIVE,
-        "model": _encoded(draft.model),
-        "tokens": length,
-        "created_at": at if draft.created_at is None else to_micros(draft.created_at),
-    }
+    return (
+        ws,
+        id_,
+        id_ if draft.place is None else draft.place,
+        encode(draft.thread or ""),
+        draft.kind,
+        encode(draft.role),
+        _encoded(draft.framework_id),
+        draft.version,
+        encode(draft.text),
+        draft.payload,
+        dump_json(draft.metadata),
+        _encoded(draft.subject),
+        _encoded(draft.purpose),
+        _encoded(draft.sensitivity),
+        None if until is None else to_micros(until),
+        _ACTIVE,
+        _encoded(draft.model),
+        length,
+        at if draft.created_at is None else to_micros(draft.created_at),
+    )
 
 
 def _record(workspace: str, id_: int, draft: Draft, at: datetime) -> Record:
     until, created = draft.retention_until, draft.created_at
-    return Record(
-        id=id_,
-        workspace=workspace,
-        thread=draft.thread,
-        kind=draft.kind,
-        role=draft.role,
-        text=draft.text,
-        created_at=at if created is None else from_micros(to_micros(created)),
-        place=id_ if draft.place is None else draft.place,
-        framework_id=draft.framework_id,
-        version=draft.version,
-        payload=draft.payload,
-        metadata=dict(draft.metadata or {}),
-        subject=draft.subject,
-        purpose=draft.purpose,
-        sensitivity=draft.sensitivity,
-        retention_until=None if until is None else from_micros(to_micros(until)),
-        model=draft.model,
+    return Record.of(
+        id_,
+        workspace,
+        draft.thread,
+        draft.kind,
+        draft.role,
+        draft.text,
+        at if created is None else from_micros(to_micros(created)),
+        id_ if draft.place is None else draft.place,
+        draft.framework_id,
+        draft.version,
+        draft.payload,
+        dict(draft.metadata) if draft.metadata else {},
+        draft.subject,
+        draft.purpose,
+        draft.sensitivity,
+        None if until is None else from_micros(to_micros(until)),
+        Status.ACTIVE,
+        draft.model,
     )
