@@ -232,3 +232,12 @@ def test_every_kind_of_value_in_a_text_is_recognised() -> None:
         ("iban", "DE89 3704 0044 0532 0130 00"),
         ("ip", "10.0.0.1"),
     ]
+
+
+@pytest.mark.parametrize("sign", list("-#.:/+=~@&$!*%^|\\"))
+def test_a_code_with_any_sign_inside_finds_itself(sign):
+    for value in (f"ab{sign}12", f"0{sign}u0000", f"pa{sign}{sign}w0rd1"):
+        wanted = needle(value)
+        found = find(wanted, f"it is {value}, keep it")
+        assert [(one.start, one.end) for one in found] == [(6, 6 + len(value))]
+        assert not contains(wanted, redact(f"it is {value}, keep it", found))

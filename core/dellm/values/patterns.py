@@ -152,7 +152,8 @@ def _code(needle: Needle) -> str:
     parts: list[str] = []
     for before, piece in zip(["", *pieces], pieces, strict=False):
         if not piece.isalnum():
-            parts.append(_CODE_GAP if before else "")
+            # The sign itself ("pa$$w0rd1"), or how codes are otherwise grouped.
+            parts.append(f"(?:{regex.escape(piece)}|{_CODE_GAP})" if before else "")
             continue
         if before.isalnum():
             turn = before.isdecimal() != piece.isdecimal()
