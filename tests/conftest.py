@@ -11,8 +11,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import settings
 
 from dellm import Memory
+
+# CI tries the same examples each time; elsewhere new ones are tried, and what fails is kept.
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("here", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 NUMBERS = itertools.count(1)
 SHARED = Path(__file__).parents[2] / "shared"

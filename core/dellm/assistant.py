@@ -34,7 +34,7 @@ from .wishes import Wish
 Confirm = Callable[[Plan], bool | Sequence[int]]
 
 HOW = 'Answer yes, no, or with numbers ("only 3 and 5"). Nothing is forgotten yet.'
-HOW_ALL = 'Answer "yes, everything" or no. Nothing is forgotten yet.'
+HOW_ALL = 'Answer "yes" to forget everything, or no. Nothing is forgotten yet.'
 DROPPED = "(Nothing was forgotten: you answered neither yes nor no.)"
 NOTHING = "I remember nothing that matches, so nothing was forgotten."
 UNCLEAR = "Tell me what to forget: quote it, name it, or give the numbers of the messages."

@@ -213,7 +213,7 @@ class Plan:
             "spared": [{"id": one.id, "why": one.why} for one in self.spared],
             "held": [{"id": one.id, "why": one.why} for one in self.held],
             "suspects": [{"id": one.id, "why": one.why} for one in self.suspects],
-            "threads": list(self.threads),
+            "threads": len(self.threads),
             "exposures": self.exposures,
             "relaxed": self.reach.relaxed,
             "head": self.head,

@@ -90,7 +90,7 @@ def edges_from(tx: Tx, ws: int, nodes: Sequence[int]) -> list[Edge]:
         ws=ws,
         nodes=list(nodes),
     )
-    return [Edge(*row) for row in rows]
+    return [Edge._make(row) for row in rows]
 
 
 def edges_into(tx: Tx, ws: int, nodes: Sequence[int]) -> list[Edge]:
@@ -100,7 +100,7 @@ def edges_into(tx: Tx, ws: int, nodes: Sequence[int]) -> list[Edge]:
         ws=ws,
         nodes=list(nodes),
     )
-    return [Edge(*row) for row in rows]
+    return [Edge._make(row) for row in rows]
 
 
 def context_edges(tx: Tx, ws: int, ids: Sequence[int]) -> list[Edge]:

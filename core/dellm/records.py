@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import IntEnum
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from .encoding import decode, load_json
 
@@ -184,8 +184,7 @@ class Draft:
     copy_of: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """A parent → child edge of G. Negative ids are sequences, positive ones records.
 
     `position` is 0 for a base or a context sequence, above 0 for appended records and direct
