@@ -19,10 +19,10 @@ demo: $(STAMP)  ## Replay a bundled conversation, then forget a phone number in 
 	@$(BIN)/python -m dellm.demo
 
 test: $(STAMP)  ## Run every test, on SQLite and PostgreSQL
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 quick: $(STAMP)  ## Run the tests that take no time
-	@$(BIN)/python -m pytest -q -m 'not long'
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m 'not long'
 
 lint: $(STAMP)  ## ruff and mypy strict
 	@$(BIN)/ruff check .

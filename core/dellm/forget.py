@@ -70,7 +70,14 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
 def _again(tx: Tx, scope: Scope, plan: Plan, look: Look) -> Plan:
     """Return the plan as it comes out now; PlanChanged when it says anything else."""
     now = planning.make(
-        tx, scope, plan.selector, look, mode=plan.mode, reach=plan.reach, suspects=False
+        tx,
+        scope,
+        plan.selector,
+        look,
+        mode=plan.mode,
+        reach=plan.reach,
+        suspects=False,
+        shown=False,
     )
     if now.digest != plan.digest:
         raise PlanChanged(

@@ -285,7 +285,7 @@ class Memory(Recall):
             version = forgetting.lock(tx, scope.ws)
             if ready is None:
                 ready = planning.make(
-                    tx, scope, selector, look, mode=mode, reach=reach, suspects=False
+                    tx, scope, selector, look, mode=mode, reach=reach, suspects=False, shown=False
                 )
             receipt = forgetting.execute(tx, scope, ready, version, terms)
         return self._after(receipt, scrub=scrub)

@@ -32,10 +32,12 @@ def make(
     mode: str = "erase",
     reach: Reach,
     suspects: bool = True,
+    shown: bool = True,
     threshold: float | None = None,
 ) -> Plan:
     """Return the plan for a selector; an empty one when nothing matches.
 
+    `shown` adds what only a reader needs: traces, excerpts. The digest is the same without.
     `threshold` is the embedder's own, in cosine; None leaves meaning out of the suspects.
     Raises SelectorError, InvalidInput.
     """
@@ -50,11 +52,11 @@ def make(
         )
     version, head = _state(tx, scope.ws)
     empty = Plan(scope.name, mode, reach, selector, (), (), head=head, version=version)
-    plan = _draw(tx, scope, empty, found)
+    plan = _draw(tx, scope, empty, found, shown=shown)
     if suspects and plan:
         plan = replace(plan, suspects=_suspects(tx, scope, plan, look, threshold))
     said = digest_of(scope.name, mode, reach, plan.matches, plan.ids)
-    return replace(plan, entries=_entries(tx, scope, plan), digest=said)
+    return replace(plan, entries=_entries(tx, scope, plan, shown=shown), digest=said)
 
 
 def _state(tx: Tx, ws: int) -> tuple[int, str]:
@@ -62,27 +64,37 @@ def _state(tx: Tx, ws: int) -> tuple[int, str]:
     return (0 if row is None else row[0]), ledger.head(tx, ws)[1]
 
 
-def _draw(tx: Tx, scope: Scope, plan: Plan, found: Sequence[Match]) -> Plan:
+def _draw(tx: Tx, scope: Scope, plan: Plan, found: Sequence[Match], *, shown: bool) -> Plan:
     """Return the plan with the parts that come from the graph."""
     seeds = [match.id for match in found]
     nodes = provenance.dependents(tx, scope.ws, seeds)
     edges = provenance.edges_from(tx, scope.ws, nodes)
     held = _held(tx, scope, [node for node in nodes if node > 0])
-    before = provenance.shortest_paths(seeds, edges)
     spared = _spared(tx, scope, seeds, nodes, edges, plan.reach)
-    copies = {(edge.parent, edge.child) for edge in edges if edge.child > 0 and edge.position < 0}
-    seeded = set(seeds)
+    kept = {*seeds, *held, *spared}
+    reached = [node for node in nodes if node > 0 and node not in kept]
     return replace(
         plan,
         matches=tuple(match for match in found if match.id not in held),
-        dependents=tuple(
-            Dependent(node, provenance.trace(before, node), (before[node], node) in copies)
-            for node in nodes
-            if node > 0 and node not in seeded and node not in held and node not in spared
+        dependents=(
+            _traced(seeds, edges, reached)
+            if shown
+            else tuple(Dependent(node, ()) for node in reached)
         ),
         spared=tuple(Spared(id_, why) for id_, why in sorted(spared.items())),
         held=tuple(Spared(id_, "on hold") for id_ in sorted(held)),
         edges=tuple(edges),
+    )
+
+
+def _traced(
+    seeds: Sequence[int], edges: Sequence[Edge], reached: Sequence[int]
+) -> tuple[Dependent, ...]:
+    before = provenance.shortest_paths(seeds, edges)
+    copies = {(edge.parent, edge.child) for edge in edges if edge.child > 0 and edge.position < 0}
+    return tuple(
+        Dependent(node, provenance.trace(before, node), (before[node], node) in copies)
+        for node in reached
     )
 
 
@@ -236,15 +248,16 @@ def _meanings(tx: Tx, scope: Scope, plan: Plan) -> list[Vector]:
     return tx.vectors(scope.ws, [match.id for match in plan.matches[:FEW]])
 
 
-def _entries(tx: Tx, scope: Scope, plan: Plan) -> Mapping[int, Entry]:
+def _entries(tx: Tx, scope: Scope, plan: Plan, *, shown: bool) -> Mapping[int, Entry]:
+    """Return what is shown of each record; only the replies sent to a model where nothing is."""
     others = [one.id for one in (*plan.spared, *plan.held)]
     ids = {*plan.ids, *others, *(one.id for one in plan.suspects)}
     rows = tx.all(
         "select id, kind, role, thread, status, model, created_at, substr(text, 1, :most) "
-        "from record where ws = :ws and id in :ids",
+        "from record where ws = :ws and id in :ids and (model is not null or :most > 0)",
         ws=scope.ws,
         ids=sorted(ids),
-        most=EXCERPT,
+        most=EXCERPT if shown else 0,
     )
     return {
         row[0]: Entry(
