@@ -55,7 +55,5 @@ def test_forgetting_message_1_keeps_the_other_four(memory, contexts):
 def test_the_plan_shows_one_shortest_path_to_each_dependent(memory):
     replay(memory, FIGURE_4)
     plan = memory.plan(ids=[1])
-    assert {one.id: one.trace for one in plan.dependents} == {
-        2: (1, 2), 4: (1, 4), 8: (1, 4, 8)
-    }
+    assert {one.id: one.trace for one in plan.dependents} == {2: (1, 2), 4: (1, 4), 8: (1, 4, 8)}
     assert plan.explain(8) == "made from 1 → 4 → 8"
