@@ -428,6 +428,8 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
 
         def overheard(self: object, sql: str, *args: Any, **values: Any) -> object:
             given = (args[0][:1] or [None])[0] if verb == "many" else values
+            if isinstance(given, tuple):
+                given = postgres._named(sql, given)
             if given is not None:
                 said.append((sql, given))
             return original(self, sql, *args, **values)
