@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from brute_force import Model
 from one_postgres import one_database, postgres_url  # noqa: F401 - fixtures of this module
-from raw_tables import connected, is_postgres, statement
+from raw_tables import connected, statement
 
 from dellm import ContextForgotten, Draft, Memory, NotFound, depth
 
@@ -37,7 +37,7 @@ def chat(memory: Memory, turns: int) -> list[int]:
 def test_a_turn_of_a_long_chat_with_full_history_writes_a_handful_of_rows(
     url: str, opened: Callable[..., Memory]
 ) -> None:
-    turns = 1_500 if is_postgres(url) else 10_000
+    turns = 10_000
     memory = opened(url, scrub_below=0).workspace("alex")
     history = chat(memory, turns)
     assert count(url, "record") == 2 * turns
@@ -220,7 +220,7 @@ def test_two_thousand_replies_that_each_saw_everything_are_forgotten_together(
 ) -> None:
     memory = opened(url, scrub_below=0).workspace("alex")
     ids = [memory.remember("root").id, memory.remember("other root").id]
-    for _ in range(1_000 if is_postgres(url) else 2_000):
+    for _ in range(2_000):
         ids.append(memory.record("saw it all", context=ids).id)
     clean = memory.remember("untouched").id
     assert memory.dependents([1]) == [1, *ids[2:]]
@@ -253,7 +253,7 @@ def test_a_chain_of_five_thousand_is_followed_to_its_end(
 ) -> None:
     memory = opened(url, scrub_below=0).workspace("alex")
     memory.remember("root")
-    length = 2_000 if is_postgres(url) else 5_000
+    length = 5_000
     for n in range(1, length):
         memory.record("next", context=[n])
     assert memory.dependents([1]) == list(range(1, length + 1))
