@@ -91,11 +91,9 @@ def _traced(
     seeds: Sequence[int], edges: Sequence[Edge], reached: Sequence[int]
 ) -> tuple[Dependent, ...]:
     before = provenance.shortest_paths(seeds, edges)
+    traces = provenance.traces(before)
     copies = {(edge.parent, edge.child) for edge in edges if edge.child > 0 and edge.position < 0}
-    return tuple(
-        Dependent(node, provenance.trace(before, node), (before[node], node) in copies)
-        for node in reached
-    )
+    return tuple(Dependent(node, traces[node], (before[node], node) in copies) for node in reached)
 
 
 def _held(tx: Tx, scope: Scope, ids: Sequence[int]) -> set[int]:

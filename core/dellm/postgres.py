@@ -26,20 +26,22 @@ from .database import Cleaned, Filter, Row, Scope, Vector
 from .encoding import encode
 from .errors import DatabaseClosed, InvalidInput, SchemaError, StorageError
 
-CHUNK = 4 << 20
 PART = 400  # distinct terms in one tsvector, which may not exceed one megabyte
-# What a bound login may read: not the key of the workspace's digests, nor the digests themselves.
+# What a bound login may read: not the digests, nor their key.
 READABLE = ("record", "embedding", "edge", "sequence", "keyword", "tombstone", "ledger")
 _CURSORS = itertools.count()  # two streams of one transaction need two names
 _ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})  # the server ended the session
 _LOCK = 0x44654C4C  # advisory lock of the migrations
+# A step of a recursion looks its neighbours up by key. Without statistics the planner may think a
+# small workspace as cheap to read whole, at every step; a lateral subquery leaves it no choice.
+_STEP = re.compile(r"cross join (edge|sequence) (\w) where \2\.ws = :ws and \2\.(\w+) = (\w+)\.id")
+_BY_KEY = r"cross join lateral (select * from \1 as n where n.ws = :ws and n.\3 = \4.id offset 0) \2 where true"
 _LIST = re.compile(r"\bin :(\w+)")
 _NAME = re.compile(r"(?<!:):([a-z_]\w*)")
 _PLAIN = re.compile(r"(insert into \w+\([\w, ]+\)) values \((:\w+(?:, :\w+)*)\)")
 _PASSWORD = re.compile(r"(?<=[?&])password=[^&]*&?")
-# Every join of ours follows keys from few rows to few. A planner without statistics guesses that a
-# recursion finds thousands, and then reads the workspace once for each of its steps: seconds instead
-# of milliseconds at a million records. Its guesses also reach what compiling a query is meant for.
+# Every join of ours follows keys from few rows to few; without statistics the planner guesses
+# thousands, and would read the workspace at each step of a recursion, or compile a small query.
 _BEGIN = (
     "select set_config('role', %s, true), set_config('dellm.ws', %s, true), "
     "set_config('dellm.name', %s, true), set_config('enable_hashjoin', 'off', true), "
@@ -50,11 +52,9 @@ _LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
 
 @lru_cache(maxsize=512)
 def _translate(statement: str) -> str:
-    # A list the planner cannot see into counts as ten values, so every key is looked up by its index.
-    # Without statistics it takes a long list for more than the whole workspace and reads that instead.
-    listed = _LIST.sub(
-        r"= any(array(select unnest(cast(%(\1)s as bigint[]))))", statement.replace("%", "%%")
-    )
+    # A list the planner cannot see into counts as ten values: every key is looked up by its index.
+    stepped = _STEP.sub(_BY_KEY, statement.replace("%", "%%"))
+    listed = _LIST.sub(r"= any(array(select unnest(cast(%(\1)s as bigint[]))))", stepped)
     return _NAME.sub(r"%(\1)s", listed)
 
 

@@ -207,6 +207,15 @@ def trace(before: dict[int, int | None], node: int) -> tuple[int, ...]:
     return tuple(reversed(path))
 
 
+def traces(before: dict[int, int | None]) -> dict[int, tuple[int, ...]]:
+    """Return `trace` of every node that was reached, each made from the one before it."""
+    found: dict[int, tuple[int, ...]] = {}
+    for node, previous in before.items():
+        path = () if previous is None else found[previous]
+        found[node] = (*path, node) if node > 0 else path
+    return found
+
+
 def depths(seeds: Iterable[int], edges: Iterable[Edge]) -> dict[int, int]:
     """Return for each node the least number of record hops from a seed; sequences and copies are free."""
     children: dict[int, list[Edge]] = {}
