@@ -1,0 +1,1 @@
+"""DeLLM for LangChain and LangGraph: a checkpointer that can forget."""
