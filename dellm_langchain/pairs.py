@@ -73,20 +73,30 @@ def _unpaired(messages: Sequence[BaseMessage], erased_calls: Container[str]) -> 
     results: dict[int, set[str]] = {}
     # One attribute of a pydantic object costs as much as four keys of its dict.
     for position, fields in enumerate(map(_FIELDS, messages)):
+        plain = type(fields["content"]) is str
         if "tool_calls" in fields:
+            if plain and not (
+                fields["tool_calls"] or fields["invalid_tool_calls"] or fields["additional_kwargs"]
+            ):
+                continue
             for call in _call_ids(fields):
                 if waiting.setdefault(call, position) != position:
                     never_answered.append((call, waiting[call]))
                     waiting[call] = position
-        elif "tool_call_id" in fields or type(fields["content"]) is not str:
+        elif not plain or "tool_call_id" in fields:
             for result in _result_ids(fields):
                 if waiting.pop(result, None) is None:
                     results.setdefault(position, set()).add(result)
-    calls: dict[int, set[str]] = {}
-    for call, position in (*never_answered, *waiting.items()):
-        if call in erased_calls:
-            calls.setdefault(position, set()).add(call)
-    return _Unpaired(calls, results)
+    never_answered.extend(waiting.items())
+    return _Unpaired(_by_position(never_answered, erased_calls), results)
+
+
+def _by_position(calls: list[tuple[str, int]], erased: Container[str]) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for call, position in calls:
+        if call in erased:
+            found.setdefault(position, set()).add(call)
+    return found
 
 
 def _mended(messages: Sequence[BaseMessage], unpaired: _Unpaired) -> Iterator[BaseMessage]:
@@ -105,11 +115,16 @@ def _call_ids(fields: dict[str, Any]) -> Iterable[str]:
     """Return the ids of the calls that any provider would be sent for an assistant message."""
     calls, raw, content = fields["tool_calls"], fields["additional_kwargs"], fields["content"]
     if not (raw or fields["invalid_tool_calls"] or type(content) is not str):
-        return [one for call in calls if (one := call["id"])] if calls else ()
+        return [one for call in calls if (one := call.get("id"))]
     ids = [_id(call) for call in (*calls, *fields["invalid_tool_calls"])]
-    ids += [_id(call) for call in raw.get("tool_calls") or ()]
+    ids += [_id(call) for call in _raw_calls(raw)]
     ids += [_id(block) for block in content if _is_call(block)]
     return dict.fromkeys(one for one in ids if one)
+
+
+def _raw_calls(additional: dict[str, Any]) -> list[Any]:
+    raw = additional.get("tool_calls")
+    return raw if isinstance(raw, list) else []
 
 
 def _result_ids(fields: dict[str, Any]) -> Iterable[str]:
@@ -189,8 +204,8 @@ def _extra(message: BaseMessage, gone: set[str]) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     for name, value in message.additional_kwargs.items():
         rest = value
-        if name == "tool_calls" and isinstance(value, list):
-            rest = _kept(value, gone)
+        if name == "tool_calls" and value:
+            rest = _kept(_raw_calls(message.additional_kwargs), gone)
         elif isinstance(value, dict) and not gone.isdisjoint(value):
             rest = {key: one for key, one in value.items() if key not in gone}
         # An empty list of calls is refused too.
