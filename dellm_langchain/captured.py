@@ -1,0 +1,373 @@
+"""Where the model calls and tool runs seen in this process are kept: bounded, and safe in threads."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
+from langchain_core.runnables.config import var_child_runnable_config
+
+from dellm_langchain.calls import Call, Prompt, ToolRun, fingerprint, generated, messages_within
+from dellm_langchain.injection import calling_tool, reads_state
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+_Meta = Mapping[str, Any]
+
+
+class _Place(NamedTuple):
+    """Where in the tree of runs a run is: what its calls inherit."""
+
+    root: UUID
+    thread_id: str | None
+    tasks: tuple[str, ...]
+    step: int | None
+    node: str
+    tools: tuple[UUID, ...]
+
+
+class _Reply(NamedTuple):
+    call: Call
+    fingerprint: int
+    names: frozenset[str | None]
+
+
+@dataclass(slots=True)
+class _Kept:
+    call: Call
+    weight: int
+    keys: tuple[Hashable, ...]
+    agent: str | None
+    replies: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Tool:
+    tool_call_id: str | None
+    name: str
+    place: _Place
+    reads_state: bool
+    outputs: set[int] = field(default_factory=set)
+
+
+class _Index:
+    """Calls by key. A key that lost a call to the bound says so with an opaque call."""
+
+    def __init__(self, lost: int) -> None:
+        self._calls: dict[Hashable, dict[UUID, Call]] = {}
+        self._lost: OrderedDict[Hashable, Call] = OrderedDict()
+        self._most_lost = lost
+
+    def add(self, call: Call, keys: Iterable[Hashable]) -> None:
+        for key in keys:
+            self._calls.setdefault(key, {})[call.run_id] = call
+
+    def drop(self, call: Call, keys: Iterable[Hashable]) -> None:
+        left = replace(call, prompt=Prompt(), opaque=True)
+        for key in keys:
+            held = self._calls[key]
+            del held[call.run_id]
+            if not held:
+                del self._calls[key]
+            self._lost[key] = left
+            self._lost.move_to_end(key)
+        while len(self._lost) > self._most_lost:
+            self._lost.popitem(last=False)
+
+    def get(self, key: Hashable) -> list[Call]:
+        lost = self._lost.get(key)
+        return [*([lost] if lost else ()), *self._calls.get(key, {}).values()]
+
+
+class Captured:
+    """The model calls and tool runs of this process, the oldest dropped first; safe in threads.
+
+    At most `calls` calls are kept, whose prompts hold about `size` bytes at most, counted as if no
+    two prompts shared a message; the newest call is always kept. What was dropped is not silently
+    missing: its task then has an opaque call.
+    """
+
+    def __init__(self, *, calls: int = 4_096, size: int = 256_000_000) -> None:
+        self._most_calls, self._most_size, self._size = calls, size, 0
+        self._lock = RLock()
+        self._places: OrderedDict[UUID, _Place] = OrderedDict()
+        self._kept: OrderedDict[UUID, _Kept] = OrderedDict()
+        self._index = _Index(lost=16 * calls)
+        self._replies: dict[str, list[_Reply]] = {}
+        self._tools: OrderedDict[UUID, _Tool] = OrderedDict()
+        self._tool_calls: dict[str, list[UUID]] = {}
+        self._given: weakref.WeakValueDictionary[int, BaseMessage] = weakref.WeakValueDictionary()
+        self._systems: OrderedDict[Hashable, tuple[weakref.ref[BaseMessage], UUID]] = OrderedDict()
+
+    def of_task(self, task_id: str) -> list[Call]:
+        """Return the calls made by a task, in order, those of nested agents and tools included."""
+        with self._lock:
+            return self._index.get(("task", task_id))
+
+    def of_step(self, thread_id: str, step: int) -> list[Call]:
+        """Return the calls of a step of a thread's outermost graph, over all its runs."""
+        with self._lock:
+            return self._index.get(("step", str(thread_id), step))
+
+    def of_reply(
+        self, message: BaseMessage, *, task_id: str | None = None, thread_id: str | None = None
+    ) -> Call | None:
+        """Return the call whose generation this message is: same id, and unchanged in every part.
+
+        `task_id` and `thread_id` leave only calls made there. A model or cache that gives one id
+        to several replies leaves several calls: the newest if their prompts are equal, else None.
+        """
+        same = generated(message)
+        with self._lock:
+            found = [
+                one.call
+                for one in self._replies.get(message.id or "", ())
+                if one.fingerprint == same
+                and message.name in one.names
+                and (task_id is None or task_id in one.call.tasks)
+                and (thread_id is None or thread_id == one.call.thread_id)
+            ]
+        if not found or not all(_alike(found[-1], one) for one in found[:-1]):
+            return None
+        return found[-1]
+
+    def tool(self, tool_call_id: str, task_id: str | None = None) -> ToolRun | None:
+        """Return the runs of a tool call (of one task, if named) taken together.
+
+        None when no such run is known: then nothing can be said about what its result depends on.
+        """
+        with self._lock:
+            runs = [
+                (run_id, self._tools[run_id])
+                for run_id in self._tool_calls.get(tool_call_id, ())
+                if task_id is None or task_id in self._tools[run_id].place.tasks
+            ]
+            calls = [one for run_id, _ in runs for one in self._index.get(("tool", run_id))]
+            outputs = frozenset(one for _, run in runs for one in run.outputs)
+        if not runs:
+            return None
+        place, name = runs[-1][1].place, runs[-1][1].name
+        reads = any(run.reads_state for _, run in runs)
+        return ToolRun(
+            tool_call_id, name, place.thread_id, place.tasks, reads, tuple(calls), outputs
+        )
+
+    def given(self, message: BaseMessage) -> bool:
+        """Whether this very object was in the input of a graph run that nothing else started."""
+        return self._given.get(id(message)) is message
+
+    # What the handler reports.
+
+    def chain_started(
+        self, run_id: UUID, parent: UUID | None, metadata: _Meta, inputs: object
+    ) -> None:
+        """Note where a run is; the messages a root run was given are remembered weakly."""
+        place = self._entered(run_id, parent, metadata)
+        if place is not None and parent is None:
+            for message in messages_within(inputs):
+                self._given[id(message)] = message
+
+    def ended(self, run_id: UUID) -> None:
+        """Forget the place of a run that is over."""
+        with self._lock:
+            self._places.pop(run_id, None)
+
+    def call_started(
+        self,
+        run_id: UUID,
+        parent: UUID | None,
+        metadata: _Meta,
+        messages: Sequence[BaseMessage] | None,
+    ) -> None:
+        """Keep a call; `messages` is None when only a string is known."""
+        metadata = _with_ambient(metadata)
+        place = self._place(run_id, parent, metadata)
+        if place is None:
+            return
+        prompt, opaque = _read(messages)
+        call = Call(
+            run_id=run_id,
+            root=place.root,
+            thread_id=place.thread_id,
+            tasks=place.tasks,
+            step=place.step,
+            node=place.node,
+            prompt=prompt,
+            opaque=opaque,
+            tool_call_id=self._tool_call_around(place),
+            lc_source=metadata.get("lc_source"),
+        )
+        with self._lock:
+            prompt.constants = frozenset(self._constants(call))
+            self._keep(call, place, metadata.get("lc_agent_name"))
+
+    def call_ended(self, run_id: UUID, messages: Iterable[BaseMessage]) -> None:
+        """Note what a kept call generated."""
+        with self._lock:
+            kept = self._kept.get(run_id)
+            for message in messages if kept else ():
+                if kept and message.id:
+                    names = frozenset({message.name, kept.agent or message.name})
+                    reply = _Reply(kept.call, generated(message), names)
+                    self._replies.setdefault(message.id, []).append(reply)
+                    kept.replies.append(message.id)
+
+    def tool_started(
+        self,
+        run_id: UUID,
+        parent: UUID | None,
+        metadata: _Meta,
+        tool_call_id: str | None,
+        name: str,
+    ) -> None:
+        """Keep a tool run, and whether its code can reach the graph's state."""
+        place = self._entered(run_id, parent, _with_ambient(metadata), tool=True)
+        if place is None:
+            return
+        tool = calling_tool()
+        run = _Tool(tool_call_id, name, place, reads_state(tool))
+        with self._lock:
+            self._tools[run_id] = run
+            for around in (self._tools.get(one) for one in place.tools):
+                if around is not None:
+                    around.reads_state |= run.reads_state
+            if tool_call_id is not None:
+                self._tool_calls.setdefault(tool_call_id, []).append(run_id)
+            while len(self._tools) > self._most_calls:
+                self._drop_tool()
+
+    def tool_ended(self, run_id: UUID, output: object) -> None:
+        """Note what a kept tool run returned."""
+        self.ended(run_id)
+        outputs = [
+            fingerprint(one.content)
+            for one in messages_within(output)
+            if isinstance(one, ToolMessage)
+        ]
+        with self._lock:
+            if run_id in self._tools:
+                self._tools[run_id].outputs.update(outputs)
+
+    # Inside.
+
+    def _entered(
+        self, run_id: UUID, parent: UUID | None, metadata: _Meta, *, tool: bool = False
+    ) -> _Place | None:
+        place = self._place(run_id, parent, metadata)
+        if place is None:
+            return None
+        if tool:
+            place = place._replace(tools=(*place.tools, run_id))
+        with self._lock:
+            self._places[run_id] = place
+            if len(self._places) > 16 * self._most_calls:
+                self._places.popitem(last=False)
+        return place
+
+    def _place(self, run_id: UUID, parent: UUID | None, metadata: _Meta) -> _Place | None:
+        above = self._places.get(parent) if parent else None
+        ns, thread = metadata.get("langgraph_checkpoint_ns"), metadata.get("thread_id")
+        if above is None:
+            if ns is None and thread is None:
+                return None
+            above = _Place(run_id, None if thread is None else str(thread), (), None, "", ())
+        if ns is None:
+            return above
+        tasks, node = _parsed(ns)
+        new = tuple(one for one in tasks if one not in above.tasks)
+        step = metadata.get("langgraph_step") if above.step is None else above.step
+        return above._replace(tasks=above.tasks + new, step=step, node=node)
+
+    def _tool_call_around(self, place: _Place) -> str | None:
+        with self._lock:
+            around = [self._tools.get(one) for one in reversed(place.tools)]
+        ids = [one.tool_call_id for one in around if one and one.tool_call_id]
+        return ids[0] if ids else None
+
+    def _constants(self, call: Call) -> list[int]:
+        """Find the system messages without id that an earlier run has sent as the same object."""
+        found = []
+        for at, message in enumerate(call.prompt.messages[:8]):
+            if not isinstance(message, SystemMessage) or message.id or self.given(message):
+                continue
+            key = (id(message), at, call.node)
+            first = self._systems.get(key)
+            if first is None or first[0]() is not message:
+                self._systems[key] = (weakref.ref(message), call.root)
+            elif first[1] != call.root:
+                found.append(at)
+        while len(self._systems) > self._most_calls:
+            self._systems.popitem(last=False)
+        return found
+
+    def _keep(self, call: Call, place: _Place, agent: str | None) -> None:
+        keys: list[Hashable] = [("task", one) for one in call.tasks]
+        keys += [("tool", one) for one in place.tools]
+        if call.thread_id is not None and call.step is not None:
+            keys.append(("step", call.thread_id, call.step))
+        kept = _Kept(call, call.prompt.weight(), tuple(keys), agent)
+        self._kept[call.run_id] = kept
+        self._size += kept.weight
+        self._index.add(call, keys)
+        while len(self._kept) > 1 and self._too_much():
+            self._drop_oldest()
+
+    def _too_much(self) -> bool:
+        return len(self._kept) > self._most_calls or self._size > self._most_size
+
+    def _drop_oldest(self) -> None:
+        _, kept = self._kept.popitem(last=False)
+        self._size -= kept.weight
+        self._index.drop(kept.call, kept.keys)
+        for name in set(kept.replies):
+            left = [one for one in self._replies[name] if one.call is not kept.call]
+            if left:
+                self._replies[name] = left
+            else:
+                del self._replies[name]
+
+    def _drop_tool(self) -> None:
+        run_id, run = self._tools.popitem(last=False)
+        if run.tool_call_id is not None:
+            left = [one for one in self._tool_calls[run.tool_call_id] if one != run_id]
+            if left:
+                self._tool_calls[run.tool_call_id] = left
+            else:
+                del self._tool_calls[run.tool_call_id]
+
+
+def _alike(one: Call, other: Call) -> bool:
+    known = not (one.opaque or other.opaque)
+    return known and one.tasks == other.tasks and one.prompt.same(other.prompt)
+
+
+def _read(messages: Sequence[BaseMessage] | None) -> tuple[Prompt, bool]:
+    """Return the prompt and whether it is opaque: what can't be read must not look empty."""
+    if messages is None:
+        return Prompt(), True
+    try:
+        return Prompt(messages), False
+    except Exception:  # noqa: BLE001 - a message we can't read makes its call unknown, not the run fail
+        return Prompt(), True
+
+
+def _parsed(ns: str) -> tuple[list[str], str]:
+    """Split "tools:<id>|1|model:<id>" into the task ids and the path of node names."""
+    parts = [part.partition(":") for part in ns.split("|")]
+    return [id_ for _, _, id_ in parts if id_], "|".join(name for name, _, id_ in parts if id_)
+
+
+def _with_ambient(metadata: _Meta) -> _Meta:
+    """Add task and thread from the running node's own config to a call that was given neither."""
+    if "langgraph_checkpoint_ns" in metadata:
+        return metadata
+    around = (var_child_runnable_config.get() or {}).get("configurable") or {}
+    ns, thread = around.get("checkpoint_ns"), around.get("thread_id")
+    found = {"langgraph_checkpoint_ns": ns, "thread_id": thread}
+    return {**{key: one for key, one in found.items() if one}, **metadata}
