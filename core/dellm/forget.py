@@ -7,22 +7,30 @@ is committed or nothing is.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import cast
 
-from . import ledger, planning, provenance, receipts, residue, sequences, storing, surviving
-from .database import Scope, Tx
-from .encoding import decode
+from . import (
+    ledger,
+    planning,
+    provenance,
+    receipts,
+    repeating,
+    residue,
+    sequences,
+    storing,
+    surviving,
+)
+from .database import Row, Scope, Tx
+from .encoding import decode, load_json
 from .errors import NothingMatched, PlanChanged
 from .ledger import LedgerEntry
 from .plan import Plan, digest_of
 from .receipts import Receipt
-from .records import Edge, Status
+from .records import ANSWERS, HIDDEN, Edge, Status
 from .redacting import Version, new_versions
-from .selectors import Look, Selector
+from .selectors import Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,7 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
     """
     if plan.workspace != scope.name:
         raise PlanChanged("The plan is of another workspace.")
-    if (before := repeated(tx, scope, plan)) is not None:
+    if (before := repeating.receipt_of(tx, scope, plan)) is not None:
         return before
     if digest_of(plan.workspace, plan.mode, plan.reach, plan.matches, plan.ids) != plan.digest:
         raise PlanChanged("The plan was altered after it was made.")
@@ -96,8 +104,10 @@ def _done(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         if plan.mode == "redact":
             versions = new_versions(tx, scope, plan, terms.unit, terms.look.region)
         left = surviving.contexts(tx, scope, plan, versions)
+        stood = _stands(tx, scope.ws, list(versions)) if versions else []
         rows = erase(tx, scope, plan, number, terms.look.at)
         redacted = _store_versions(tx, scope, versions, plan.edges, terms.look.at)
+        _stand_in(tx, scope.ws, stood, redacted)
         surviving.attach(tx, scope, left, redacted)
     body = {
         "ids": list(plan.ids),
@@ -113,7 +123,8 @@ def _done(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         "digest": plan.digest,
     }
     entry = ledger.append(tx, scope.ws, plan.mode, body, terms.look.at)
-    _remember_repeat(tx, scope, plan, entry.seq, terms)
+    until = terms.look.at + terms.repeat_for
+    repeating.remember(tx, scope, plan, entry.seq, terms.look.at, until)
     return receipts.from_entry(entry, scope.name, set())
 
 
@@ -126,23 +137,24 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     tx.drop_terms(ws, ids)
     gone = tx.all(
         "delete from record where ws = :ws and id in :ids "
-        "returning id, tokens, fid, thread, version",
+        "returning id, tokens, fid, thread, version, kind, metadata",
         ws=ws,
         ids=ids,
     )
     _bury(tx, scope, receipt, gone, at)
+    unlisted = sorted(set(dead) - _kept_for_lists(tx, ws, dead, plan.edges))
     rows = {
         "embedding": tx.run("delete from embedding where ws = :ws and id in :ids", ws=ws, ids=ids),
         "record": len(gone),
-        "edge": _cut(tx, ws, [*ids, *dead]),
+        "edge": _cut(tx, ws, [*ids, *unlisted]),
         "sequence": _kill(tx, ws, dead, at),
     }
     _unname(tx, ws, {str(row[3]) for row in gone})
     tx.run(
-        "update workspace set documents = documents - :records, tokens = tokens - :tokens "
+        "update workspace set documents = documents - :found, tokens = tokens - :tokens "
         "where ws = :ws",
         ws=ws,
-        records=len(gone),
+        found=sum(row[5] not in HIDDEN for row in gone),
         tokens=sum(row[1] for row in gone),
     )
     return rows
@@ -166,7 +178,7 @@ def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
     What another suppression took as well, and was not undone, stays out of use.
     """
     tx.run(
-        "update workspace set version = version + 1 where ws = :ws",
+        "update workspace set version = version + 1, generation = generation + 1 where ws = :ws",
         ws=scope.ws,
     )
     rows = tx.all(
@@ -220,12 +232,34 @@ def _reached_sequences(going: Iterable[int], edges: Iterable[Edge]) -> list[int]
     return sorted(found)
 
 
+def _kept_for_lists(tx: Tx, ws: int, dead: Sequence[int], edges: Iterable[Edge]) -> set[int]:
+    """Return the dead sequences that are the value of a channel, and the bases these stand on.
+
+    Their surviving records are still read by checkpoints, so only the edges of what goes are cut.
+    """
+    if not dead:
+        return set()
+    listed = tx.all(
+        "select id from sequence where ws = :ws and id in :dead and listed = 1",
+        ws=ws,
+        dead=list(dead),
+    )
+    base = {edge.child: edge.parent for edge in edges if edge.child < 0 and edge.parent < 0}
+    kept: set[int] = set()
+    for (one,) in listed:
+        at: int | None = one
+        while at is not None and at not in kept:
+            kept.add(at)
+            at = base.get(at)
+    return kept
+
+
 def _kill(tx: Tx, ws: int, dead: Sequence[int], at: int) -> int:
     if not dead:
         return 0
     return tx.run(
         "update sequence set dead_at = :at, thread = '' "
-        "where ws = :ws and id in :dead and dead_at is null",
+        "where ws = :ws and id in :dead and (dead_at is null or listed = 1)",
         ws=ws,
         dead=list(dead),
         at=at,
@@ -264,8 +298,21 @@ def _bury(tx: Tx, scope: Scope, receipt: int, gone: Sequence[tuple[object, ...]]
                     scope, decode(str(thread)), decode(str(fid)), int(str(version))
                 ),
             }
-            for id_, _, fid, thread, version in gone
+            for id_, _, fid, thread, version, _, _ in gone
             if fid is not None
+        ],
+    )
+    answers = [
+        (row[0], load_json(cast("str | None", row[6])).get(ANSWERS))
+        for row in gone
+        if row[5] == "tool"
+    ]
+    tx.many(
+        "update tombstone set call_digest = :digest where ws = :ws and id = :id",
+        [
+            {"ws": scope.ws, "id": id_, "digest": storing.call_digest(scope, str(call))}
+            for id_, call in answers
+            if call is not None
         ],
     )
 
@@ -293,7 +340,34 @@ def _store_versions(
             provenance.link_copy(tx, scope.ws, made[edge.child], made[edge.parent])
     for old, version in versions.items():
         _set_status(tx, scope.ws, made[old], version.status)
+        tx.run(
+            "update tombstone set successor = :new where ws = :ws and id = :old",
+            ws=scope.ws,
+            old=old,
+            new=made[old],
+        )
     return made
+
+
+def _stands(tx: Tx, ws: int, ids: Sequence[int]) -> list[Row]:
+    """Return (sequence, position, record) wherever a listed sequence holds one of the records."""
+    return tx.all(
+        "select e.child, e.pos, e.parent from edge e join sequence s on s.ws = :ws and s.id = e.child "
+        "where e.ws = :ws and e.parent in :ids and e.child < 0 and s.listed = 1",
+        ws=ws,
+        ids=list(ids),
+    )
+
+
+def _stand_in(tx: Tx, ws: int, stood: Iterable[Row], versions: Mapping[int, int]) -> None:
+    """Put the redacted versions where the old ones stood in the values of channels."""
+    tx.many(
+        "insert into edge(ws, child, pos, parent) values (:ws, :child, :pos, :parent)",
+        [
+            {"ws": ws, "child": child, "pos": pos, "parent": versions[old]}
+            for child, pos, old in stood
+        ],
+    )
 
 
 def _set_status(tx: Tx, ws: int, id_: int, status: Status) -> None:
@@ -303,84 +377,3 @@ def _set_status(tx: Tx, ws: int, id_: int, status: Status) -> None:
         id=id_,
         status=int(status),
     )
-
-
-def repeated(tx: Tx, scope: Scope, plan: Plan) -> Receipt | None:
-    """Return the receipt of an earlier execution of the same plan or request, if nothing is left of it.
-
-    Found by the plan's digest, by the tombstones of the ids it names, or by a keyed digest of what
-    was asked that expires.
-    """
-    number = _by_digest(tx, scope, _plan_key(scope, plan)) if plan.ids else None
-    if number is None and not plan.ids:
-        asked = plan.selector
-        number = _by_tombstones(tx, scope, (*(asked.ids or ()), *asked.include))
-        # Two predicates cannot be told apart, nor can two empty plans kept at rest.
-        if number is None and not callable(asked.where) and asked.matched is None:
-            number = _by_digest(tx, scope, _request_key(scope, plan))
-    if number is None:
-        return None
-    receipt = receipts.read(tx, scope.ws, scope.name, number)
-    return None if _undone(tx, scope, receipt) else receipt
-
-
-def _undone(tx: Tx, scope: Scope, receipt: Receipt) -> bool:
-    """Whether a suppression was undone since: then the same plan is to be executed again."""
-    return receipt.mode == "suppress" and any(
-        entry.action == "restore" and entry.body["receipt"] == receipt.number
-        for entry in ledger.entries(tx, scope.ws)
-    )
-
-
-def _by_digest(tx: Tx, scope: Scope, key: bytes) -> int | None:
-    row = tx.one(
-        "select receipt from repeat where ws = :ws and digest = :key", ws=scope.ws, key=key
-    )
-    return None if row is None else int(row[0])
-
-
-def _by_tombstones(tx: Tx, scope: Scope, ids: Collection[int]) -> int | None:
-    if not ids:
-        return None
-    row = tx.one(
-        "select max(receipt) from tombstone where ws = :ws and id in :ids",
-        ws=scope.ws,
-        ids=sorted(ids),
-    )
-    return None if row is None or row[0] is None else int(row[0])
-
-
-def _remember_repeat(tx: Tx, scope: Scope, plan: Plan, receipt: int, terms: Terms) -> None:
-    at = terms.look.at
-    tx.run("delete from repeat where ws = :ws and expires_at <= :at", ws=scope.ws, at=at)
-    tx.many(
-        "insert into repeat(ws, digest, receipt, expires_at) "
-        "values (:ws, :digest, :receipt, :until) "
-        "on conflict (ws, digest) do update set receipt = excluded.receipt, "
-        "expires_at = excluded.expires_at",
-        [
-            {"ws": scope.ws, "digest": key, "receipt": receipt, "until": at + terms.repeat_for}
-            for key in {_plan_key(scope, plan), _request_key(scope, plan)}
-        ],
-    )
-
-
-def _plan_key(scope: Scope, plan: Plan) -> bytes:
-    return hmac.digest(scope.secret, b"plan" + plan.digest.encode(), hashlib.sha256)[:16]
-
-
-def _request_key(scope: Scope, plan: Plan) -> bytes:
-    bare: Selector = replace(plan.selector, vector=None, matched=None)
-    if bare.meaning is None:  # then the threshold is the embedder's, for the suspects only
-        bare = replace(bare, threshold=None)
-    named = [
-        getattr(bare, name)
-        for name in (
-            *("what", "ids", "quote", "value", "keyword", "meaning", "description", "thread"),
-            *("aliases", "include", "exclude"),
-        )
-    ]
-    named.append(bare.threshold if bare.meaning is not None else None)
-    where = bare.where if isinstance(bare.where, Mapping) else None
-    said = json.dumps([plan.mode, str(plan.reach), named, repr(where), bare.everything])
-    return hmac.digest(scope.secret, b"request" + said.encode(), hashlib.sha256)[:16]

@@ -97,7 +97,7 @@ def _adopt(tx: Tx, ws: int, embedder: str) -> None:
 def _left(engine: Engine, name: str) -> int:
     with engine.reading(name) as (tx, scope):
         row = tx.one(
-            "select count(*) from record where ws = :ws and id > "
+            "select count(*) from record where ws = :ws and kind <> 'state' and id > "
             "(select indexed_to from workspace where ws = :ws)",
             ws=scope.ws,
         )
@@ -107,7 +107,7 @@ def _left(engine: Engine, name: str) -> int:
 def _batch(engine: Engine, name: str, embedder: Embedder) -> int:
     with engine.reading(name) as (tx, scope):
         rows = tx.all(
-            "select id, text from record where ws = :ws and id > "
+            "select id, text from record where ws = :ws and kind <> 'state' and id > "
             "(select indexed_to from workspace where ws = :ws) order by id limit :limit",
             ws=scope.ws,
             limit=BATCH,

@@ -120,10 +120,15 @@ def context_of(tx: Tx, ws: int, id_: int) -> list[int]:
         ws=ws,
         id=id_,
     )
-    found: list[int] = []
-    for parent, position in rows:
-        found.extend(expand(tx, ws, parent) if position == 0 else [parent])
-    return found
+    found: dict[int, None] = {}
+    again: list[int] = []
+    for parent, _ in rows:
+        for one in expand(tx, ws, parent) if parent < 0 else [parent]:
+            again.append(one)
+            found[one] = None
+    # A prompt may hold a record twice; what several lists of a checkpoint share counts once.
+    sequences = sum(parent < 0 for parent, _ in rows)
+    return list(found) if sequences > 1 or (sequences and len(rows) > 1) else again
 
 
 def used_in(tx: Tx, ws: int, id_: int) -> list[int]:

@@ -50,6 +50,7 @@ def thread(
         raise InvalidInput("last= is zero or more.")
     rows = tx.all(
         f"select {COLUMNS} from record where ws = :ws and thread = :thread and {_USABLE} "
+        "and kind <> 'state' "
         "and (cast(:before as bigint) is null or place < :before) "
         "order by place desc, id desc limit :last",
         ws=scope.ws,
@@ -65,6 +66,7 @@ def threads(tx: Tx, scope: Scope, at: int) -> list[tuple[str, int]]:
     """Return (thread as stored, number of usable records), by name."""
     rows = tx.all(
         f"select thread, count(*) from record where ws = :ws and thread <> '' and {_USABLE} "
+        "and kind <> 'state' "
         "group by thread order by thread",
         ws=scope.ws,
         at=at,

@@ -13,6 +13,10 @@ from .encoding import decode, load_json
 KINDS = frozenset(
     {"message", "tool", "document", "summary", "fact", "item", "cached", "state", "inferred"}
 )
+# The kinds that no search, context or history returns; they are found by id and by what they hold.
+HIDDEN = frozenset({"state"})
+# The metadata of a tool's result that names the call it answers.
+ANSWERS = "tool_call_id"
 
 
 class Status(IntEnum):

@@ -206,14 +206,21 @@ def _candidates(tx: Tx, scope: Scope, selector: Selector, look: Look) -> dict[in
     if selector.ids:
         found.append(dict.fromkeys(selector.ids, "named by id"))
     if selector.keyword is not None:
-        words = search.with_all_terms(tx, scope.ws, distinct(selector.keyword))
-        found.append(dict.fromkeys(words, "holds the keywords"))
+        words = distinct(selector.keyword)
+        holders = search.with_all_terms(tx, scope.ws, words) | _hidden(tx, scope.ws, words)
+        found.append(dict.fromkeys(holders, "holds the keywords"))
     if selector.meaning is not None:
         found.append(_alike(tx, scope, selector, look))
     if not found:
         return None
     common = set(found[0]).intersection(*found[1:])
     return {id_: ", ".join(one[id_] for one in found if one[id_]) for id_ in common}
+
+
+def _hidden(tx: Tx, ws: int, words: Sequence[str]) -> set[int]:
+    """Return the records that hold every word but are not in the keyword index."""
+    rows = tx.stream("select id, text from record where ws = :ws and kind = 'state'", ws=ws)
+    return {id_ for id_, text in rows if set(words) <= set(distinct(decode(text)))}
 
 
 def _alike(tx: Tx, scope: Scope, selector: Selector, look: Look) -> dict[int, str]:

@@ -130,7 +130,7 @@ class SqliteTx:
 
     def drop_terms(self, ws: int, ids: Sequence[int]) -> None:
         # Terms go out of this index by being named.
-        find = "select id, text from record where ws = :ws and id in :ids"
+        find = "select id, text from record where ws = :ws and id in :ids and kind <> 'state'"
         held = [
             (id_, split_terms(decode(text))) for id_, text in self.all(find, ws=ws, ids=list(ids))
         ]
@@ -306,7 +306,9 @@ class SqliteDatabase:
 
     def _rebuild_terms(self, tx: SqliteTx) -> None:
         self._connection.execute("insert into keyword(keyword) values ('delete-all')")
-        for ws, id_, text in self._connection.execute("select ws, id, text from record"):
+        for ws, id_, text in self._connection.execute(
+            "select ws, id, text from record where kind <> 'state'"
+        ):
             tx.add_terms(ws, [(id_, split_terms(decode(text)))])
 
     @contextmanager

@@ -15,7 +15,7 @@ from .arguments import check_choice, check_mapping, check_text, check_whole
 from .database import Scope, Tx
 from .encoding import dump_json, encode
 from .errors import ContextForgotten, InvalidInput
-from .records import KINDS, Draft, Record, Status, from_micros, to_micros
+from .records import HIDDEN, KINDS, Draft, Record, Status, from_micros, to_micros
 from .terms import terms
 
 COLUMNS = (
@@ -108,16 +108,20 @@ def lock(tx: Tx, ws: int) -> None:
     tx.run("update workspace set version = version where ws = :ws", ws=ws)
 
 
-def take_numbers(tx: Tx, ws: int, records: int, tokens: int) -> Numbers:
-    """Reserve ids and lock the workspace against other writers until the transaction ends."""
+def take_numbers(tx: Tx, ws: int, records: int, tokens: int, found: int) -> Numbers:
+    """Reserve ids and lock the workspace against other writers until the transaction ends.
+
+    `found` is how many of the records can be found by search: the rest do not count in a ranking.
+    """
     row = tx.one(
         "update workspace set last_record = last_record + :records, "
         "last_sequence = last_sequence - 1, version = version + 1, "
-        "documents = documents + :records, tokens = tokens + :tokens "
+        "documents = documents + :found, tokens = tokens + :tokens "
         "where ws = :ws returning last_record, last_sequence",
         ws=ws,
         records=records,
         tokens=tokens,
+        found=found,
     )
     if row is None:
         raise InvalidInput("The workspace has no row; it was never created.")
@@ -141,8 +145,9 @@ def store(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> tuple[list[
 
 
 def _store(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> tuple[list[Record], Numbers]:
-    split = [terms(draft.text) for draft in drafts]
-    numbers = take_numbers(tx, scope.ws, len(drafts), sum(map(len, split)))
+    found = [draft.kind not in HIDDEN for draft in drafts]
+    split = [terms(draft.text) if one else [] for draft, one in zip(drafts, found, strict=True)]
+    numbers = take_numbers(tx, scope.ws, len(drafts), sum(map(len, split)), sum(found))
     _refuse_erased(tx, scope, drafts)
     first, moment = numbers.first, from_micros(at)
     tx.many(
@@ -237,6 +242,13 @@ def fid_digest(scope: Scope, thread: str, fid: str, version: int) -> bytes:
     """Return the keyed digest by which a tombstone knows an object of a framework."""
     named = f"{len(thread)}:{thread}{version}:{fid}".encode("utf-8", "surrogatepass")
     return hmac.digest(scope.secret, named, hashlib.sha256)[:16]
+
+
+def call_digest(scope: Scope, call: str) -> bytes:
+    """Return the keyed digest by which a tombstone knows the call that an erased result answered."""
+    return hmac.digest(scope.secret, b"call:" + call.encode("utf-8", "surrogatepass"), "sha256")[
+        :16
+    ]
 
 
 def _refuse_erased(tx: Tx, scope: Scope, drafts: Sequence[Draft]) -> None:
