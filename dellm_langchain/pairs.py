@@ -164,7 +164,11 @@ def _without_calls(message: BaseMessage, gone: set[str]) -> BaseMessage | None:
     if (extra := _extra(message, gone)) != message.additional_kwargs:
         update["additional_kwargs"] = extra
     copy = message.model_copy(update=update)
-    return copy if _call_ids(_FIELDS(copy)) or _speaks(copy) else None
+    if _call_ids(_FIELDS(copy)):
+        return copy
+    if not isinstance(copy.content, str):
+        copy.content = _without_last_thoughts(copy.content)
+    return copy if _speaks(copy) else None
 
 
 def _kept(calls: list[Any], gone: set[str]) -> list[Any]:
@@ -182,17 +186,19 @@ def _spoken(content: Content, gone: set[str]) -> Content:
             cut = True
             continue
         if cut and not _is_call(block):
-            _drop_last_thoughts(kept)
+            kept = _without_last_thoughts(kept)
         cut = False
         kept.append(block)
     if cut:
-        _drop_last_thoughts(kept)
+        kept = _without_last_thoughts(kept)
     return kept if len(kept) < len(content) else content
 
 
-def _drop_last_thoughts(blocks: list[Block]) -> None:
-    while blocks and _is_thought(blocks[-1]):
-        blocks.pop()
+def _without_last_thoughts(blocks: list[Block]) -> list[Block]:
+    end = len(blocks)
+    while end and _is_thought(blocks[end - 1]):
+        end -= 1
+    return blocks[:end]
 
 
 def _is_thought(block: Block) -> bool:
