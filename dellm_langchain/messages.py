@@ -1,0 +1,315 @@
+"""A LangChain message as the fields of a record, and back: equal, and a fresh object each time.
+
+The record's own columns say most of a message: its role, its text, its id. Whatever else it holds
+goes into the payload, whose first byte says how it was written:
+
+- ``m`` and a letter for the class: the other fields, as msgpack, where msgpack keeps them exactly;
+- ``o`` and a letter for the class: the other fields through the saver's serializer, because one of
+  them is an object, a tuple, a lone surrogate, a message (in an artifact);
+- ``u``: a class that is not LangChain's own, whole, through the saver's serializer;
+- ``x``: one of the above, encrypted (or whatever else a serializer that is not the stock one does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, cast
+
+import langchain_core.messages as lc
+import ormsgpack
+from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from pydantic import BaseModel
+
+from . import shapes
+from .shapes import typed, untyped
+
+# What msgpack would change on the way (a tuple, a subclass, a date) is refused instead.
+_EXACTLY = (
+    ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
+    | ormsgpack.OPT_PASSTHROUGH_TUPLE
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+)
+_EXTRA = "__pydantic_extra__"
+_SPEAKERS = {"assistant": "assistant", "ai": "assistant", "system": "system", "tool": "tool"}
+
+# The four slots of a pydantic object. Filling them is what validation does in the end; each
+# recipe was validated when the message was first made, and a thread is read at every step.
+_set_dict = BaseModel.__dict__["__dict__"].__set__
+_set_names = BaseModel.__dict__["__pydantic_fields_set__"].__set__
+_set_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
+_set_private = BaseModel.__dict__["__pydantic_private__"].__set__
+
+
+class Fields(NamedTuple):
+    """What a record keeps of a message.
+
+    `kind` is "tool" for a tool's result, else "message"; `role` is user, assistant, system or
+    tool; `text` is the content, or the texts of its blocks, one a line; `payload` is None when
+    role, text and id say everything; `metadata` names the call that a tool's result answers.
+    """
+
+    kind: str
+    role: str
+    text: str
+    framework_id: str | None
+    payload: bytes | None
+    metadata: dict[str, Any] | None
+
+
+class _Class:
+    """One of LangChain's own message classes: its letter, and its fields when nothing is said."""
+
+    __slots__ = ("cls", "containers", "defaults", "letter", "names", "plain", "role")
+
+    def __init__(self, letter: str, cls: type[BaseMessage]) -> None:
+        self.cls = cls
+        self.letter = letter.encode()
+        fields = cls.model_fields
+        values = {name: one.get_default(call_default_factory=True) for name, one in fields.items()}
+        required = {name for name, one in fields.items() if one.is_required()}
+        self.defaults = {k: v for k, v in values.items() if k not in required}
+        self.plain = {k: None if k in required else v for k, v in values.items()}
+        self.containers = tuple((k, type(v)) for k, v in values.items() if type(v) in (dict, list))
+        self.names = set(fields)
+        self.role = _role_of(cls)
+
+    def blank(self) -> dict[str, Any]:
+        """Return every field at its default, with containers of its own."""
+        state = self.plain.copy()
+        for name, container in self.containers:
+            state[name] = container()
+        return state
+
+
+def _role_of(cls: type[BaseMessage]) -> str:
+    """Return the role of a class's messages; "user" for one that says nothing (ChatMessage)."""
+    for known, role in (
+        (lc.AIMessage, "assistant"),
+        (lc.SystemMessage, "system"),
+        (lc.ToolMessage, "tool"),
+        (lc.FunctionMessage, "tool"),
+        (lc.RemoveMessage, "system"),
+    ):
+        if issubclass(cls, known):
+            return role
+    return "user"
+
+
+_LETTERS: dict[str, type[BaseMessage]] = {
+    "h": lc.HumanMessage,
+    "a": lc.AIMessage,
+    "s": lc.SystemMessage,
+    "t": lc.ToolMessage,
+    "f": lc.FunctionMessage,
+    "c": lc.ChatMessage,
+    "r": lc.RemoveMessage,
+    "H": lc.HumanMessageChunk,
+    "A": lc.AIMessageChunk,
+    "S": lc.SystemMessageChunk,
+    "T": lc.ToolMessageChunk,
+    "F": lc.FunctionMessageChunk,
+    "C": lc.ChatMessageChunk,
+}
+_KNOWN = {cls: _Class(letter, cls) for letter, cls in _LETTERS.items()}
+_BY_LETTER = {ord(one.letter): one for one in _KNOWN.values()}
+_BY_ROLE = {
+    "user": _KNOWN[lc.HumanMessage],
+    "assistant": _KNOWN[lc.AIMessage],
+    "system": _KNOWN[lc.SystemMessage],
+    "tool": _KNOWN[lc.ToolMessage],
+}
+
+
+def fields_of(message: BaseMessage, serde: SerializerProtocol) -> Fields:
+    """Return what a record keeps of `message`.
+
+    Raises what `serde` raises for an object it cannot write, as the stock saver would.
+    """
+    state = message.__dict__
+    content, named = state.get("content"), state.get("id")
+    text = content if type(content) is str else text_of(content)
+    framework_id = str(named) if isinstance(named, str) else None
+    known = _KNOWN.get(type(message))
+    if known is None or state.keys() != known.names:
+        return _unknown(message, text, framework_id, serde)
+    role = known.role if "role" not in state else _SPEAKERS.get(state["role"], "user")
+    rest = _rest(message, known, framework_id)
+    payload: bytes | None = None
+    if rest or known is not _BY_ROLE.get(role):
+        payload = _closed(_written(known, rest, serde), serde)
+    kind = "tool" if role == "tool" and known.role == "tool" else "message"
+    return Fields(kind, role, text, framework_id, payload, _answers(message))
+
+
+def _rest(message: BaseMessage, known: _Class, framework_id: str | None) -> dict[str, Any]:
+    """Return the fields that neither the record's columns nor the class's defaults say."""
+    defaults = known.defaults
+    rest = {
+        name: value
+        for name, value in message.__dict__.items()
+        if name not in defaults or _differ(value, defaults[name])
+    }
+    if isinstance(rest.get("content"), str):
+        del rest["content"]
+    if framework_id is not None:
+        rest.pop("id", None)
+    if message.__pydantic_extra__:
+        rest[_EXTRA] = message.__pydantic_extra__
+    return rest
+
+
+def _differ(value: object, usual: object) -> bool:
+    """Return whether a field is not at its default; an array in it is never compared."""
+    return value is not usual and (type(value) is not type(usual) or value != usual)
+
+
+def text_of(content: object) -> str:
+    """Return the texts of a message's content blocks, one a line; "" when there are none."""
+    if isinstance(content, str):
+        return str(content)
+    if isinstance(content, Mapping):
+        return text_of([content.get("text"), content.get("content")])
+    if isinstance(content, list):
+        return "\n".join(text for text in map(text_of, content) if text)
+    return ""
+
+
+def _answers(message: BaseMessage) -> dict[str, Any] | None:
+    if not isinstance(message, lc.ToolMessage):
+        return None
+    call = message.__dict__.get("tool_call_id")
+    return {"tool_call_id": call} if isinstance(call, str) else None
+
+
+def _unknown(
+    message: BaseMessage, text: str, framework_id: str | None, serde: SerializerProtocol
+) -> Fields:
+    """Return the fields of a message whose class is not LangChain's own, or that lacks fields."""
+    role = _role_of(type(message))
+    kind = "tool" if role == "tool" else "message"
+    payload = _closed(b"u" + typed(message, serde), serde)
+    return Fields(kind, role, text, framework_id, payload, _answers(message))
+
+
+def _written(known: _Class, rest: dict[str, Any], serde: SerializerProtocol) -> bytes:
+    if not rest:
+        return b"m" + known.letter
+    try:
+        return b"m" + known.letter + ormsgpack.packb(rest, option=_EXACTLY)
+    except TypeError:  # which is what ormsgpack's own error is
+        return b"o" + known.letter + _odd(rest, serde)
+
+
+def _odd(rest: dict[str, Any], serde: SerializerProtocol) -> bytes:
+    """Return fields that msgpack alone would change, with the messages in them as records are."""
+    dumped = shapes.dump(rest, serde, tuples=True)
+    inner = [list(fields_of(one, serde)[1:5]) for one in dumped.messages]
+    return ormsgpack.packb([dumped.payload, shapes.dump(inner, serde).payload])
+
+
+def _closed(payload: bytes, serde: SerializerProtocol) -> bytes:
+    """Return `payload`, handed to a serializer that is not the stock one (it may encrypt)."""
+    return payload if _stock(serde) else b"x" + typed(payload, serde)
+
+
+def _stock(serde: SerializerProtocol) -> bool:
+    return getattr(type(serde), "dumps_typed", None) is JsonPlusSerializer.dumps_typed
+
+
+class Recipe:
+    """What one message is made from: prepared once from a row, then made afresh at each read."""
+
+    __slots__ = ("_fields", "_id", "_known", "_more", "_text")
+
+    def __init__(
+        self,
+        known: _Class | None,
+        text: str,
+        framework_id: str | None,
+        fields: bytes,
+        more: Callable[[], Any] | None,
+    ) -> None:
+        self._known = known
+        self._text = text
+        self._id = framework_id
+        self._fields = fields
+        self._more = more
+
+    def make(self) -> BaseMessage:
+        """Return a new message, equal to the one that was kept; no two share anything mutable.
+
+        Every field counts as set, as after a round trip through the stock serializer. A class
+        that is not LangChain's own comes back as that serializer brings it back: with its
+        warning, and in strict mode as a dict.
+        """
+        known = self._known
+        if known is None:
+            return self._stranger()
+        state = known.blank()
+        state["content"] = self._text
+        state["id"] = self._id
+        extra: dict[str, Any] = {}
+        if self._fields:
+            state.update(ormsgpack.unpackb(self._fields))
+            extra = state.pop(_EXTRA, extra)
+        elif self._more is not None:
+            state.update(self._more())
+            extra = state.pop(_EXTRA, extra)
+        made = object.__new__(known.cls)
+        _set_dict(made, state)
+        _set_names(made, known.names.copy())
+        _set_extra(made, extra)
+        _set_private(made, None)
+        return made
+
+    def _stranger(self) -> BaseMessage:
+        made = cast("Callable[[], Any]", self._more)()
+        if isinstance(made, BaseMessage) and type(made.content) is str:
+            made.__dict__["content"] = self._text  # the stock serializer replaces lone surrogates
+        return cast("BaseMessage", made)
+
+
+def recipe(
+    role: str,
+    text: str,
+    framework_id: str | None,
+    payload: bytes | None,
+    serde: SerializerProtocol,
+    metadata: Mapping[str, Any] | None = None,
+) -> Recipe:
+    """Return what makes the message of a record again; the arguments are the record's columns.
+
+    Without a payload (a plain message, or a redacted one) role, text and id are all there is; a
+    tool's result then takes its call from `metadata`, which is not looked at otherwise.
+    """
+    if payload is None:
+        known = _BY_ROLE.get(role, _BY_ROLE["user"])
+        if known.cls is not lc.ToolMessage:
+            return Recipe(known, text, framework_id, b"", None)
+        call = (metadata or {}).get("tool_call_id", "")
+        fields = ormsgpack.packb({"tool_call_id": call}, option=ormsgpack.OPT_REPLACE_SURROGATES)
+        return Recipe(known, text, framework_id, fields, None)
+    form = payload[:1]
+    if form == b"m":
+        return Recipe(_BY_LETTER[payload[1]], text, framework_id, payload[2:], None)
+    if form == b"x":
+        return recipe(role, text, framework_id, untyped(payload[1:], serde), serde, metadata)
+    if form == b"u":
+        return Recipe(None, text, framework_id, b"", _whole(payload[1:], serde))
+    return Recipe(_BY_LETTER[payload[1]], text, framework_id, b"", _parts(payload[2:], serde))
+
+
+def _whole(data: bytes, serde: SerializerProtocol) -> Callable[[], Any]:
+    return lambda: untyped(data, serde)
+
+
+def _parts(data: bytes, serde: SerializerProtocol) -> Callable[[], Any]:
+    fields, kept = ormsgpack.unpackb(data)
+    rows = shapes.load(kept, serde, ())
+    inner = [recipe(role, text, named, payload, serde) for role, text, named, payload in rows]
+    return lambda: shapes.load(fields, serde, [one.make() for one in inner])
