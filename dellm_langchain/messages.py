@@ -12,6 +12,7 @@ goes into the payload, whose first byte says how it was written:
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
@@ -64,7 +65,7 @@ class Fields(NamedTuple):
 class _Class:
     """One of LangChain's own message classes: its letter, and its fields when nothing is said."""
 
-    __slots__ = ("cls", "containers", "defaults", "letter", "names", "plain", "role")
+    __slots__ = ("cls", "defaults", "dicts", "letter", "lists", "names", "plain", "role")
 
     def __init__(self, letter: str, cls: type[BaseMessage]) -> None:
         self.cls = cls
@@ -74,15 +75,20 @@ class _Class:
         required = {name for name, one in fields.items() if one.is_required()}
         self.defaults = {k: v for k, v in values.items() if k not in required}
         self.plain = {k: None if k in required else v for k, v in values.items()}
-        self.containers = tuple((k, type(v)) for k, v in values.items() if type(v) in (dict, list))
+        self.dicts = tuple(name for name, value in values.items() if type(value) is dict)
+        self.lists = tuple(name for name, value in values.items() if type(value) is list)
         self.names = set(fields)
         self.role = _role_of(cls)
 
-    def blank(self) -> dict[str, Any]:
-        """Return every field at its default, with containers of its own."""
+    def filled(self, text: str, framework_id: str | None) -> dict[str, Any]:
+        """Return the fields of a plain message, with containers of its own."""
         state = self.plain.copy()
-        for name, container in self.containers:
-            state[name] = container()
+        for name in self.dicts:
+            state[name] = {}
+        for name in self.lists:
+            state[name] = []
+        state["content"] = text
+        state["id"] = framework_id
         return state
 
 
@@ -123,6 +129,8 @@ _BY_ROLE = {
     "system": _KNOWN[lc.SystemMessage],
     "tool": _KNOWN[lc.ToolMessage],
 }
+# A tool's result is never plain: it names its call.
+_PLAIN = frozenset(one for one in _BY_ROLE.values() if one.cls is not lc.ToolMessage)
 
 
 def fields_of(message: BaseMessage, serde: SerializerProtocol) -> Fields:
@@ -137,12 +145,13 @@ def fields_of(message: BaseMessage, serde: SerializerProtocol) -> Fields:
     known = _KNOWN.get(type(message))
     if known is None or state.keys() != known.names:
         return _unknown(message, text, framework_id, serde)
-    role = known.role if "role" not in state else _SPEAKERS.get(state["role"], "user")
+    extra = message.__pydantic_extra__
+    if known in _PLAIN and not extra and state == known.filled(text, framework_id):
+        return Fields("message", known.role, text, framework_id, None, None)
     rest = _rest(message, known, framework_id)
-    payload: bytes | None = None
-    if rest or known is not _BY_ROLE.get(role):
-        payload = _closed(_written(known, rest, serde), serde)
-    kind = "tool" if role == "tool" and known.role == "tool" else "message"
+    role = _SPEAKERS.get(rest.get("role", ""), known.role)
+    kind = "tool" if known.role == "tool" else "message"
+    payload = _closed(_written(known, rest, serde), serde)
     return Fields(kind, role, text, framework_id, payload, _answers(message))
 
 
@@ -152,7 +161,8 @@ def _rest(message: BaseMessage, known: _Class, framework_id: str | None) -> dict
     rest = {
         name: value
         for name, value in message.__dict__.items()
-        if name not in defaults or _differ(value, defaults[name])
+        if name not in defaults
+        or (value is not (usual := defaults[name]) and _differ(value, usual))
     }
     if isinstance(rest.get("content"), str):
         del rest["content"]
@@ -165,7 +175,7 @@ def _rest(message: BaseMessage, known: _Class, framework_id: str | None) -> dict
 
 def _differ(value: object, usual: object) -> bool:
     """Return whether a field is not at its default; an array in it is never compared."""
-    return value is not usual and (type(value) is not type(usual) or value != usual)
+    return type(value) is not type(usual) or bool(value != usual)
 
 
 def text_of(content: object) -> str:
@@ -197,12 +207,10 @@ def _unknown(
 
 
 def _written(known: _Class, rest: dict[str, Any], serde: SerializerProtocol) -> bytes:
-    if not rest:
-        return b"m" + known.letter
-    try:
-        return b"m" + known.letter + ormsgpack.packb(rest, option=_EXACTLY)
-    except TypeError:  # which is what ormsgpack's own error is
-        return b"o" + known.letter + _odd(rest, serde)
+    if _EXTRA not in rest:
+        with contextlib.suppress(TypeError):  # which is what ormsgpack's own error is
+            return b"m" + known.letter + ormsgpack.packb(rest, option=_EXACTLY)
+    return b"o" + known.letter + _odd(rest, serde)
 
 
 def _odd(rest: dict[str, Any], serde: SerializerProtocol) -> bytes:
@@ -250,13 +258,10 @@ class Recipe:
         known = self._known
         if known is None:
             return self._stranger()
-        state = known.blank()
-        state["content"] = self._text
-        state["id"] = self._id
+        state = known.filled(self._text, self._id)
         extra: dict[str, Any] = {}
         if self._fields:
             state.update(ormsgpack.unpackb(self._fields))
-            extra = state.pop(_EXTRA, extra)
         elif self._more is not None:
             state.update(self._more())
             extra = state.pop(_EXTRA, extra)
