@@ -18,6 +18,8 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_openai import ChatOpenAI
 from pairing import calls_of, problems, results_of
 
@@ -32,12 +34,12 @@ def call(id_: str) -> dict[str, Any]:
 
 
 def plain(id_: str, calls: list[str], says: str) -> AIMessage:
-    usage = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
+    usage = UsageMetadata(input_tokens=3, output_tokens=2, total_tokens=5)
     return AIMessage(
         says,
         id=id_,
         tool_calls=[call(one) for one in calls],
-        usage_metadata=usage,  # type: ignore[arg-type] # a plain dict is what providers give
+        usage_metadata=usage,
         response_metadata={"finish_reason": "tool_calls"},
     )
 
@@ -54,7 +56,7 @@ def broken(id_: str, calls: list[str], says: str) -> AIMessage:
         says,
         id=id_,
         tool_calls=[call(calls[0])],
-        invalid_tool_calls=invalid,  # type: ignore[arg-type] # its type is set by pydantic
+        invalid_tool_calls=invalid,
     )
 
 
@@ -90,13 +92,13 @@ def standard(id_: str, calls: list[str], says: str) -> AIMessage:
 
 def streamed(id_: str, calls: list[str], says: str) -> AIMessage:
     chunks = [
-        {"name": "look_up", "args": json.dumps(ARGS), "id": one, "index": at}
+        tool_call_chunk(name="look_up", args=json.dumps(ARGS), id=one, index=at)
         for at, one in enumerate(calls)
     ]
     return AIMessageChunk(
-        says,
+        content=says,
         id=id_,
-        tool_call_chunks=chunks,  # type: ignore[arg-type] # its type is set by pydantic
+        tool_call_chunks=chunks,
     )
 
 
@@ -260,7 +262,7 @@ def test_openai_is_sent_an_output_for_each_call_and_a_call_for_each_output(
     assert all(items[at + 1]["type"] == "function_call" for at in thoughts)
 
 
-CALLS = {
+REFUSED: dict[str, list[BaseMessage]] = {
     "no result": [plain("a", ["x"], ""), HumanMessage("?")],
     "one of two results": [plain("a", ["x", "y"], ""), ToolMessage("1", tool_call_id="x")],
     "result after a question": [
@@ -315,9 +317,9 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", REFUSED)
 def test_the_validator_finds(name: str) -> None:
-    assert problems(CALLS[name]) != []
+    assert problems(REFUSED[name]) != []
 
 
 def test_the_validator_lets_only_the_last_message_wait_and_only_in_a_paused_graph() -> None:
