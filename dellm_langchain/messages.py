@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import langchain_core.messages as lc
@@ -40,10 +41,14 @@ _SPEAKERS = {"assistant": "assistant", "ai": "assistant", "system": "system", "t
 
 # The four slots of a pydantic object. Filling them is what validation does in the end; each
 # recipe was validated when the message was first made, and a thread is read at every step.
+_new = object.__new__
+_unpack = ormsgpack.unpackb
 _set_dict = BaseModel.__dict__["__dict__"].__set__
 _set_names = BaseModel.__dict__["__pydantic_fields_set__"].__set__
 _set_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
 _set_private = BaseModel.__dict__["__pydantic_private__"].__set__
+
+_Make = Callable[[str, str | None, bytes], BaseMessage]
 
 
 class Fields(NamedTuple):
@@ -65,7 +70,7 @@ class Fields(NamedTuple):
 class _Class:
     """One of LangChain's own message classes: its letter, and its fields when nothing is said."""
 
-    __slots__ = ("cls", "defaults", "dicts", "letter", "lists", "names", "plain", "role")
+    __slots__ = ("cls", "containers", "defaults", "letter", "make", "names", "plain", "role")
 
     def __init__(self, letter: str, cls: type[BaseMessage]) -> None:
         self.cls = cls
@@ -75,21 +80,40 @@ class _Class:
         required = {name for name, one in fields.items() if one.is_required()}
         self.defaults = {k: v for k, v in values.items() if k not in required}
         self.plain = {k: None if k in required else v for k, v in values.items()}
-        self.dicts = tuple(name for name, value in values.items() if type(value) is dict)
-        self.lists = tuple(name for name, value in values.items() if type(value) is list)
+        self.containers = {k: type(v) for k, v in values.items() if type(v) in {dict, list}}
         self.names = set(fields)
         self.role = _role_of(cls)
+        self.make = _maker(self)
 
-    def filled(self, text: str, framework_id: str | None) -> dict[str, Any]:
-        """Return the fields of a plain message, with containers of its own."""
-        state = self.plain.copy()
-        for name in self.dicts:
-            state[name] = {}
-        for name in self.lists:
-            state[name] = []
+
+def _maker(known: _Class) -> _Make:
+    """Return what makes a message of a class from its text, its id and its packed fields.
+
+    It runs once for every message of a thread at every step, so it looks nothing up, and the two
+    containers that every class has are written out.
+    """
+    cls, copied, named = known.cls, known.plain.copy, known.names.copy
+    twice = {"additional_kwargs", "response_metadata"}
+    others = tuple(item for item in known.containers.items() if item[0] not in twice)
+
+    def make(text: str, framework_id: str | None, fields: bytes) -> BaseMessage:
+        state = copied()
         state["content"] = text
         state["id"] = framework_id
-        return state
+        state["additional_kwargs"] = {}
+        state["response_metadata"] = {}
+        for name, container in others:
+            state[name] = container()
+        if fields:
+            state.update(_unpack(fields))
+        made = _new(cls)
+        _set_dict(made, state)
+        _set_names(made, named())
+        _set_extra(made, {})
+        _set_private(made, None)
+        return made
+
+    return make
 
 
 def _role_of(cls: type[BaseMessage]) -> str:
@@ -146,7 +170,11 @@ def fields_of(message: BaseMessage, serde: SerializerProtocol) -> Fields:
     if known is None or state.keys() != known.names:
         return _unknown(message, text, framework_id, serde)
     extra = message.__pydantic_extra__
-    if known in _PLAIN and not extra and state == known.filled(text, framework_id):
+    if (
+        known in _PLAIN
+        and not extra
+        and state == {**known.plain, "content": text, "id": framework_id}
+    ):
         return Fields("message", known.role, text, framework_id, None, None)
     rest = _rest(message, known, framework_id)
     role = _SPEAKERS.get(rest.get("role", ""), known.role)
@@ -232,51 +260,18 @@ def _stock(serde: SerializerProtocol) -> bool:
 class Recipe:
     """What one message is made from: prepared once from a row, then made afresh at each read."""
 
-    __slots__ = ("_fields", "_id", "_known", "_more", "_text")
+    __slots__ = ("make",)
 
-    def __init__(
-        self,
-        known: _Class | None,
-        text: str,
-        framework_id: str | None,
-        fields: bytes,
-        more: Callable[[], Any] | None,
-    ) -> None:
-        self._known = known
-        self._text = text
-        self._id = framework_id
-        self._fields = fields
-        self._more = more
+    make: Callable[[], BaseMessage]
+    """Return a new message, equal to the one that was kept; no two share anything mutable.
 
-    def make(self) -> BaseMessage:
-        """Return a new message, equal to the one that was kept; no two share anything mutable.
+    Every field counts as set, as after a round trip through the stock serializer. A class that is
+    not LangChain's own comes back as that serializer brings it back: with its warning, and in
+    strict mode as a dict.
+    """
 
-        Every field counts as set, as after a round trip through the stock serializer. A class
-        that is not LangChain's own comes back as that serializer brings it back: with its
-        warning, and in strict mode as a dict.
-        """
-        known = self._known
-        if known is None:
-            return self._stranger()
-        state = known.filled(self._text, self._id)
-        extra: dict[str, Any] = {}
-        if self._fields:
-            state.update(ormsgpack.unpackb(self._fields))
-        elif self._more is not None:
-            state.update(self._more())
-            extra = state.pop(_EXTRA, extra)
-        made = object.__new__(known.cls)
-        _set_dict(made, state)
-        _set_names(made, known.names.copy())
-        _set_extra(made, extra)
-        _set_private(made, None)
-        return made
-
-    def _stranger(self) -> BaseMessage:
-        made = cast("Callable[[], Any]", self._more)()
-        if isinstance(made, BaseMessage) and type(made.content) is str:
-            made.__dict__["content"] = self._text  # the stock serializer replaces lone surrogates
-        return cast("BaseMessage", made)
+    def __init__(self, make: _Make, text: str, framework_id: str | None, fields: bytes) -> None:
+        self.make = partial(make, text, framework_id, fields)
 
 
 def recipe(
@@ -293,28 +288,49 @@ def recipe(
     tool's result then takes its call from `metadata`, which is not looked at otherwise.
     """
     if payload is None:
-        known = _BY_ROLE.get(role, _BY_ROLE["user"])
-        if known.cls is not lc.ToolMessage:
-            return Recipe(known, text, framework_id, b"", None)
-        call = (metadata or {}).get("tool_call_id", "")
-        fields = ormsgpack.packb({"tool_call_id": call}, option=ormsgpack.OPT_REPLACE_SURROGATES)
-        return Recipe(known, text, framework_id, fields, None)
+        return _bare(_BY_ROLE.get(role, _BY_ROLE["user"]), text, framework_id, metadata or {})
     form = payload[:1]
     if form == b"m":
-        return Recipe(_BY_LETTER[payload[1]], text, framework_id, payload[2:], None)
+        return Recipe(_BY_LETTER[payload[1]].make, text, framework_id, payload[2:])
     if form == b"x":
         return recipe(role, text, framework_id, untyped(payload[1:], serde), serde, metadata)
     if form == b"u":
-        return Recipe(None, text, framework_id, b"", _whole(payload[1:], serde))
-    return Recipe(_BY_LETTER[payload[1]], text, framework_id, b"", _parts(payload[2:], serde))
+        return Recipe(_stranger(serde), text, framework_id, payload[1:])
+    make = _odd_maker(_BY_LETTER[payload[1]], payload[2:], serde)
+    return Recipe(make, text, framework_id, b"")
 
 
-def _whole(data: bytes, serde: SerializerProtocol) -> Callable[[], Any]:
-    return lambda: untyped(data, serde)
+def _bare(
+    known: _Class, text: str, framework_id: str | None, metadata: Mapping[str, Any]
+) -> Recipe:
+    fields = b""
+    if known.cls is lc.ToolMessage:
+        answers = {"tool_call_id": metadata.get("tool_call_id", "")}
+        fields = ormsgpack.packb(answers, option=ormsgpack.OPT_REPLACE_SURROGATES)
+    return Recipe(known.make, text, framework_id, fields)
 
 
-def _parts(data: bytes, serde: SerializerProtocol) -> Callable[[], Any]:
-    fields, kept = ormsgpack.unpackb(data)
+def _odd_maker(known: _Class, data: bytes, serde: SerializerProtocol) -> _Make:
+    """Return what makes a message whose other fields were written by `_odd`."""
+    fields, kept = _unpack(data)
     rows = shapes.load(kept, serde, ())
     inner = [recipe(role, text, named, payload, serde) for role, text, named, payload in rows]
-    return lambda: shapes.load(fields, serde, [one.make() for one in inner])
+
+    def make(text: str, framework_id: str | None, _: bytes) -> BaseMessage:
+        made = known.make(text, framework_id, b"")
+        more = shapes.load(fields, serde, [one.make() for one in inner])
+        _set_extra(made, more.pop(_EXTRA, {}))
+        made.__dict__.update(more)
+        return made
+
+    return make
+
+
+def _stranger(serde: SerializerProtocol) -> _Make:
+    def make(text: str, _: str | None, fields: bytes) -> BaseMessage:
+        made = untyped(fields, serde)
+        if isinstance(made, BaseMessage) and type(made.content) is str:
+            made.__dict__["content"] = text  # the stock serializer replaces lone surrogates
+        return cast("BaseMessage", made)
+
+    return make
