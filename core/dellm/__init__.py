@@ -40,14 +40,27 @@ from .verify import VerifyReport
 
 if TYPE_CHECKING:
     from .assistant import Assistant
+    from .bodies import Body
+    from .cells import Atom, Cell, Fields, Literal, Many, Place, Sources, Stored, Version, Wrapped
+    from .checkpointing import Checkpoint, TaskWrite
+    from .checkpoints import Checkpoints, Snapshot
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
     from .requests import Request, RequestKind, recognise
+    from .restoring import Held, Loaded, StoredWrite
     from .systems import FullHistory, NoMemory, Reply, System
 
 # Loaded when first named: an agent that only stores and recalls waits for none of it.
 _LATER = {
     "assistant": ("Assistant",),
+    "bodies": ("Body",),
+    "cells": (
+        *("Atom", "Cell", "Fields", "Literal", "Many", "Place", "Sources", "Stored"),
+        *("Version", "Wrapped"),
+    ),
+    "checkpointing": ("Checkpoint", "TaskWrite"),
+    "checkpoints": ("Checkpoints", "Snapshot"),
+    "restoring": ("Held", "Loaded", "StoredWrite"),
     "embedding": ("HashingEmbedder", "MiniLMEmbedder", "OpenAIEmbedder"),
     "models": ("ExtractiveReader", "Model", "OpenAIModel", "SmolModel"),
     "requests": ("Request", "RequestKind", "recognise"),
@@ -67,6 +80,11 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "STRICT",
     "Assistant",
+    "Atom",
+    "Body",
+    "Cell",
+    "Checkpoint",
+    "Checkpoints",
     "Chosen",
     "Context",
     "ContextForgotten",
@@ -78,10 +96,15 @@ __all__ = [
     "EmbedderError",
     "Explanation",
     "ExtractiveReader",
+    "Fields",
     "FullHistory",
     "HashingEmbedder",
+    "Held",
     "InvalidInput",
     "LedgerEntry",
+    "Literal",
+    "Loaded",
+    "Many",
     "Match",
     "Memory",
     "MiniLMEmbedder",
@@ -92,6 +115,7 @@ __all__ = [
     "NothingMatched",
     "OpenAIEmbedder",
     "OpenAIModel",
+    "Place",
     "Plan",
     "PlanChanged",
     "PreviewRequired",
@@ -106,12 +130,19 @@ __all__ = [
     "ScrubReport",
     "SelectorError",
     "SmolModel",
+    "Snapshot",
+    "Sources",
     "Status",
     "StorageError",
+    "Stored",
+    "StoredWrite",
     "System",
+    "TaskWrite",
     "UnsupportedHere",
     "VerifyReport",
+    "Version",
     "WeightsError",
+    "Wrapped",
     "depth",
     "estimated_tokens",
     "influence",

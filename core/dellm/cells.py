@@ -31,17 +31,21 @@ class Place:
 class Sources:
     """What an atom was made from.
 
-    `context` are the records of its prompt in order, `also` further parents. With `place`, the
+    Its prompt, in order, are the records `known` and then the atoms `context`; `also` are further
+    parents. With `place`, the
     parents are also everything in that checkpoint, or in its `channels` if given; `since` is the
     ledger entry up to which the reader of that checkpoint knew what was erased (None: it wrote the
-    checkpoint itself). `inexact` marks that the parents may be more than what was really read.
+    checkpoint itself). `only_if_unknown`: only when part of the
+    context is not known. `inexact` marks that the parents may be more than what was really read.
     """
 
+    known: Sequence[int] = ()
     context: Sequence[Atom] = ()
     also: Sequence[Atom] = ()
     place: Place | None = None
     channels: frozenset[str] | None = None
     since: int | None = None
+    only_if_unknown: bool = False
     inexact: bool = False
 
 
@@ -50,7 +54,9 @@ class Atom:
     """A record, known or to be stored; `id` is set by the write, None when it was refused.
 
     `draft` None stands for something only looked up. `refs` are the atoms a state's payload refers
-    to by their position. `again` says that the draft may be a new version of the framework's object.
+    to by their position; `lookup` finds the framework's object and never stores it; `anew` stores
+    another version even of equal content; `stored` tells afterwards that this write stored it. A
+    known atom with a draft gives its record the framework's id that it had not yet.
     """
 
     draft: Draft | None = field(default=None, repr=False)
@@ -60,6 +66,7 @@ class Atom:
     id: int | None = None
     stored: bool = False
     lookup: bool = False
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +78,13 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """A list of atoms. `kept` lists keep the place of an item that goes; `tupled` reads as a tuple."""
+    """A list: the records `known`, then `atoms`; those that are gone by now are left out.
 
-    atoms: Sequence[Atom]
+    `kept` lists keep the place of an item that goes; `tupled` reads as a tuple.
+    """
+
+    known: Sequence[int] = ()
+    atoms: Sequence[Atom] = ()
     kept: bool = False
     tupled: bool = False
 

@@ -72,7 +72,7 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
         plan = _again(tx, scope, plan, terms.look)
     if not plan.ids:
         raise NothingMatched("No record matches.")
-    return _done(tx, scope, plan, terms)
+    return carry_out(tx, scope, plan, terms)
 
 
 def _again(tx: Tx, scope: Scope, plan: Plan, look: Look) -> Plan:
@@ -94,7 +94,8 @@ def _again(tx: Tx, scope: Scope, plan: Plan, look: Look) -> Plan:
     return now
 
 
-def _done(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
+def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
+    """Do what a plan says that was made in this transaction, after the lock; return the receipt."""
     number = ledger.head(tx, scope.ws)[0] + 1
     redacted: dict[int, int] = {}
     if plan.mode == "suppress":

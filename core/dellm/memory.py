@@ -13,6 +13,7 @@ from typing import Any, Self, TypedDict, Unpack
 from . import forget as forgetting
 from . import indexing, planning, receipts, scrub, sequences, storing, values
 from .arguments import check_callable, check_iterable, check_text, check_whole, whole_numbers
+from .checkpoints import Checkpoints
 from .database import Clock, now, open_database
 from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, Engine, Options
@@ -91,6 +92,11 @@ class Memory(Recall):
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("The workspace's name is empty.")
         return type(self)(self._engine, name)
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints of agent graphs in this workspace; adapters use it."""
+        return Checkpoints(self._engine, self.id)
 
     def close(self) -> None:
         """Close the memory for every workspace. Safe to repeat."""

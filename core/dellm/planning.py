@@ -59,6 +59,11 @@ def make(
     return replace(plan, entries=_entries(tx, scope, plan, shown=shown), digest=said)
 
 
+def spared_copy(id_: int) -> Spared:
+    """Return the entry of a copy that stays where only what matched is to go."""
+    return Spared(id_, "a copy elsewhere")
+
+
 def _state(tx: Tx, ws: int) -> tuple[int, str]:
     row = tx.one("select version from workspace where ws = :ws", ws=ws)
     return (0 if row is None else row[0]), ledger.head(tx, ws)[1]

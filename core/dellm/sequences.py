@@ -118,19 +118,62 @@ def attach_context(
     if base is None and len(ids) <= DIRECT:
         _write(tx, scope.ws, child, [(pos + 1, one) for pos, one in enumerate(ids)])
         return None
-    sequence = fresh
-    if base is not None and base.length == len(ids):
-        sequence = base.sequence
-    else:
-        _write_sequence(tx, scope.ws, fresh, ids, thread, base)
-    _write(tx, scope.ws, child, [(0, sequence)])
+    tip = _extended(tx, scope.ws, ids, thread, fresh, base, known, listed=False)
+    _write(tx, scope.ws, child, [(0, tip.marks[-1][1])])
+    return tip
+
+
+def listed(
+    tx: Tx, scope: Scope, ids: Sequence[int], thread: str, fresh: int, tips: Tips
+) -> tuple[int, Tip]:
+    """Return the sequence that holds `ids` as the value of a channel, and the tip to note.
+
+    The ids were checked before. `fresh` is a sequence id reserved for this write.
+    """
+    base, known = _base(tx, scope, ids, thread, tips)
+    tip = _extended(tx, scope.ws, ids, thread, fresh, base, known, listed=True)
+    return tip.marks[-1][1], tip
+
+
+def placed(tx: Tx, scope: Scope, ids: Sequence[int | None], thread: str, fresh: int) -> int:
+    """Return a new listed sequence in which every id keeps its position; None leaves a gap."""
+    _write_row(tx, scope.ws, fresh, len(ids), thread, listed=True)
+    rows = [(pos + 1, one) for pos, one in enumerate(ids) if one is not None]
+    _write(tx, scope.ws, fresh, rows)
+    return fresh
+
+
+def _extended(
+    tx: Tx,
+    ws: int,
+    ids: Sequence[int],
+    thread: str,
+    fresh: int,
+    base: Base | None,
+    known: list[tuple[int, int]],
+    *,
+    listed: bool,
+) -> Tip:
+    """Return the tip of the sequence that holds exactly `ids`: the base itself, or a new one on it."""
     marks = _up_to(known, base.length) if base else []
-    return Tip(list(ids), [*marks, (len(ids), sequence)] if sequence == fresh else marks)
+    if base is not None and base.length == len(ids):
+        if listed:
+            tx.run(
+                "update sequence set listed = 1 where ws = :ws and id = :id and listed = 0",
+                ws=ws,
+                id=base.sequence,
+            )
+        return Tip(list(ids), marks)
+    _write_row(tx, ws, fresh, len(ids), thread, listed=listed)
+    start = base.length if base else 0
+    rows = [(pos + 1, one) for pos, one in enumerate(ids[start:])]
+    _write(tx, ws, fresh, [(0, base.sequence), *rows] if base else rows)
+    return Tip(list(ids), [*marks, (len(ids), fresh)])
 
 
-def attach_surviving(tx: Tx, ws: int, child: int, ids: Sequence[int]) -> None:
-    """Write what is left of a record's context as direct parents; the ids were checked before."""
-    _write(tx, ws, child, [(pos + 1, one) for pos, one in enumerate(ids)])
+def attach_surviving(tx: Tx, ws: int, child: int, ids: Sequence[int], after: int = 0) -> None:
+    """Write nodes as direct parents, from position `after` + 1 on; they were checked before."""
+    _write(tx, ws, child, [(after + pos + 1, one) for pos, one in enumerate(ids)])
 
 
 def _base(
@@ -186,23 +229,20 @@ def _stored_tip(tx: Tx, ws: int, thread: str, most: int) -> Tip | None:
     return Tip(provenance.expand(tx, ws, row[0]), [(length, id_) for length, id_ in marks])
 
 
-def _write_sequence(
-    tx: Tx, ws: int, sequence: int, ids: Sequence[int], thread: str, base: Base | None
-) -> None:
+def _write_row(tx: Tx, ws: int, sequence: int, length: int, thread: str, *, listed: bool) -> None:
     tx.run(
-        "insert into sequence(ws, id, thread, length) values (:ws, :id, :thread, :length)",
+        "insert into sequence(ws, id, thread, length, listed) "
+        "values (:ws, :id, :thread, :length, :listed)",
         ws=ws,
         id=sequence,
         thread=encode(thread),
-        length=len(ids),
+        length=length,
+        listed=int(listed),
     )
-    start = base.length if base else 0
-    rows = [(pos + 1, one) for pos, one in enumerate(ids[start:])]
-    _write(tx, ws, sequence, [(0, base.sequence), *rows] if base else rows)
 
 
 def _write(tx: Tx, ws: int, child: int, parents: Sequence[tuple[int, int]]) -> None:
     tx.many(
         "insert into edge(ws, child, pos, parent) values (:ws, :child, :pos, :parent)",
-        [{"ws": ws, "child": child, "pos": pos, "parent": parent} for pos, parent in parents],
+        [(ws, child, pos, parent) for pos, parent in parents],
     )

@@ -1,0 +1,112 @@
+"""The row of a checkpoint: names, numbers and references as short JSON; ids of frameworks as bytes."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .cells import Stored, Version, refers
+from .encoding import decode, encode
+
+_UUID, _TEXT = b"\x01", b"\x02"
+SOURCES = ("input", "loop", "update", "fork")
+Label = Callable[[str], int]
+Name = Callable[[int], str]
+
+
+def pack_id(text: str) -> bytes:
+    """Return a framework's id as bytes: 17 for a UUID in its usual form, in the order of its text."""
+    if len(text) == 36 and text.islower() | text.replace("-", "").isdigit():
+        try:
+            found = uuid.UUID(text)
+        except ValueError:
+            found = None
+        if found is not None and str(found) == text:
+            return _UUID + found.bytes
+    return _TEXT + encode(text).encode()
+
+
+def unpack_id(data: bytes) -> str:
+    """Return the id that `pack_id` was given."""
+    if data[:1] == _UUID:
+        return str(uuid.UUID(bytes=bytes(data[1:])))
+    return decode(bytes(data[1:]).decode())
+
+
+@dataclass(slots=True)
+class Body:
+    """What a checkpoint says besides its place.
+
+    `cells` has the channels that hold a value; `versions` all of them. `metadata` holds numbers
+    and the framework's own words only: `settings` is the record of what else came with it, 0 for
+    none. `tainted` marks a checkpoint of a run that still had erased content in its memory.
+    """
+
+    v: int
+    ts: str
+    versions: Mapping[str, Version]
+    cells: dict[str, Stored]
+    seen: Mapping[str, Mapping[str, Version]]
+    updated: Sequence[str] | None
+    metadata: Mapping[str, Any]
+    settings: int = 0
+    tainted: bool = False
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+    def refers(self) -> Iterator[int]:
+        """Yield every record and sequence that the checkpoint refers to."""
+        for cell in self.cells.values():
+            yield from refers(cell)
+        if self.settings:
+            yield self.settings
+
+
+def dump_body(body: Body, label: Label) -> str:
+    """Return the body as JSON; `label` gives the number of a name."""
+    channels: list[list[Any]] = [
+        [label(name), version, body.cells[name]] if name in body.cells else [label(name), version]
+        for name, version in body.versions.items()
+    ]
+    # A value without a version: frameworks of other versions, and tests, write such checkpoints.
+    channels += [
+        [label(name), None, cell] for name, cell in body.cells.items() if name not in body.versions
+    ]
+    seen = [
+        [label(node), [[label(name), version] for name, version in versions.items()]]
+        for node, versions in body.seen.items()
+    ]
+    updated = None if body.updated is None else [label(name) for name in body.updated]
+    metadata = dict(body.metadata)
+    source = metadata.pop("source", None)
+    if source in SOURCES:
+        source = SOURCES.index(source)
+    parts: list[Any] = [body.v, body.ts, channels, seen, updated, source, metadata]
+    parts += [body.settings, int(body.tainted), body.others]
+    while parts and not parts[-1]:
+        parts.pop()
+    return json.dumps(parts, separators=(",", ":"))
+
+
+def load_body(stored: str, name: Name) -> Body:
+    """Return the body that `dump_body` was given."""
+    parts = json.loads(stored)
+    parts += [None] * (10 - len(parts))
+    v, ts, channels, seen, updated, source, metadata, settings, tainted, others = parts
+    said = dict(metadata or {})
+    if source is not None:
+        said = {"source": SOURCES[source] if isinstance(source, int) else source, **said}
+    return Body(
+        v or 0,
+        ts or "",
+        {name(one[0]): one[1] for one in channels or () if one[1] is not None},
+        {name(one[0]): one[2] for one in channels or () if len(one) == 3},
+        {name(node): {name(at): version for at, version in known} for node, known in seen or ()},
+        None if updated is None else [name(one) for one in updated],
+        said,
+        settings or 0,
+        bool(tainted),
+        others or {},
+    )

@@ -1,0 +1,326 @@
+"""Reading checkpoints back: references become records again, less what is gone.
+
+A list reads without what was erased. Any other value that was erased reads as the last earlier
+value of its channel that survives along the parents; the adapter gives it a default or leaves it
+out where there is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from . import cells, ledger, provenance, storing
+from .bodies import Body, load_body, pack_id, unpack_id
+from .cells import Place, Stored
+from .checkpointing import Kept, Known
+from .database import Scope, Tx
+from .encoding import decode, load_json
+from .naming import Naming
+from .settling import successor
+
+_USABLE = "status in (0, 3) and (retention_until is null or retention_until > :at)"
+
+
+class Held(NamedTuple):
+    """What a checkpoint needs of a record. `lasting`: it does not expire, so it may be kept."""
+
+    id: int
+    kind: str
+    role: str
+    text: str
+    framework_id: str | None
+    payload: bytes | None
+    metadata: Mapping[str, Any]
+    lasting: bool
+
+
+class StoredWrite(NamedTuple):
+    """One write of a task as it is stored; `at` is its index among the task's writes."""
+
+    task: str
+    path: str
+    at: int
+    channel: str
+    cell: Stored
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A checkpoint as it is stored, and the records its references name.
+
+    `lists` has the ids of each sequence in order, None where a record went from a list that keeps
+    places; `affected` the sequences that a record went from; `records` those of the records that
+    the reader had not; `stands` the records that redaction put in the place of others.
+    """
+
+    place: Place
+    parent: str | None
+    body: Body
+    writes: list[StoredWrite]
+    lists: dict[int, list[int | None]] = field(default_factory=dict)
+    affected: set[int] = field(default_factory=set)
+    records: dict[int, Held] = field(default_factory=dict)
+    stands: dict[int, int] = field(default_factory=dict)
+
+
+Have = Callable[[int], Container[int]]
+
+
+@dataclass(slots=True)
+class Lists:
+    """Sequences that were expanded before, in one generation of the workspace."""
+
+    generation: int = -1
+    ids: dict[int, list[int | None]] = field(default_factory=dict)
+    affected: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Reading:
+    """One snapshot in which checkpoints are read."""
+
+    tx: Tx
+    scope: Scope
+    naming: Naming
+    generation: int
+    head: int
+    at: int
+    kept: Kept
+    lists: Lists
+    have: Container[int]
+
+    def newest(self, thread: str, ns: str) -> bytes | None:
+        """Return the id of the newest checkpoint of a line, or None."""
+        line = self.naming.find_line((thread, ns))
+        row = None
+        if line is not None:
+            row = self.tx.one(
+                "select cid from checkpoint where ws = :ws and line = :line "
+                "order by cid desc limit 1",
+                ws=self.scope.ws,
+                line=line,
+            )
+        return None if row is None else bytes(row[0])
+
+    def load(self, thread: str, ns: str, cid: bytes, *, writes: bool = True) -> Loaded | None:
+        """Return a checkpoint with what it refers to, or None when it is not there."""
+        line = self.naming.find_line((thread, ns))
+        known = None if line is None else self.row(line, cid)
+        if line is None or known is None:
+            return None
+        place = Place(thread, ns, unpack_id(cid))
+        parent = None if known.parent is None else unpack_id(known.parent)
+        found = Loaded(place, parent, known.body, self._writes(line, cid) if writes else [])
+        self._resolve(found, known)
+        self.kept.put(line, cid, Known(line, known.body, known.parent, known.generation))
+        return found
+
+    def row(self, line: int, cid: bytes) -> Known | None:
+        """Return a checkpoint's row."""
+        known = self.kept.get(line, cid)
+        if known is not None and known.generation == self.generation:
+            return known
+        row = self.tx.one(
+            "select body, parent from checkpoint where ws = :ws and line = :line and cid = :cid",
+            ws=self.scope.ws,
+            line=line,
+            cid=cid,
+        )
+        if row is None:
+            return None
+        parent = None if row[1] is None else bytes(row[1])
+        return Known(line, load_body(row[0], self.naming.name), parent, -1)
+
+    def _writes(self, line: int, cid: bytes) -> list[StoredWrite]:
+        rows = self.tx.all(
+            "select task, path, body from task_write "
+            "where ws = :ws and line = :line and cid = :cid",
+            ws=self.scope.ws,
+            line=line,
+            cid=cid,
+        )
+        return [
+            StoredWrite(unpack_id(task), decode(path), index, self.naming.name(label), cell)
+            for task, path, body in rows
+            for index, label, cell in json.loads(body)
+        ]
+
+    # what the references name
+
+    def _resolve(self, found: Loaded, known: Known) -> None:
+        self.collect(
+            found,
+            [
+                *(one for cell in found.body.cells.values() for one in cells.refers(cell)),
+                *(one for write in found.writes for one in cells.refers(write.cell)),
+                found.body.settings,
+            ],
+        )
+        gone = [name for name, cell in found.body.cells.items() if self._is_gone(found, cell)]
+        if gone:
+            found.body = self._with_earlier(found, known, gone)
+
+    def collect(self, found: Loaded, refs: Iterable[int]) -> None:
+        """Read the sequences and records that are named, and the records that those refer to."""
+        wanted: set[int] = set()
+        for ref in set(refs):
+            if ref > 0:
+                wanted.add(ref)
+            elif ref < 0:
+                wanted.update(one for one in self._list(found, ref) if one is not None)
+        while wanted:
+            inner = self._records(found, wanted)
+            wanted = inner - found.records.keys()
+
+    def _list(self, found: Loaded, sequence: int) -> list[int | None]:
+        if self.lists.generation != self.generation:
+            self.lists.generation = self.generation
+            self.lists.ids.clear()
+            self.lists.affected.clear()
+        if sequence not in self.lists.ids:
+            if len(self.lists.ids) > 64:
+                self.lists.ids.clear()
+            ids, dead = expand(self.tx, self.scope.ws, sequence)
+            self.lists.ids[sequence] = ids
+            if dead:
+                self.lists.affected.add(sequence)
+        found.lists[sequence] = self.lists.ids[sequence]
+        if sequence in self.lists.affected:
+            found.affected.add(sequence)
+        return found.lists[sequence]
+
+    def _records(self, found: Loaded, ids: set[int]) -> set[int]:
+        """Read the records into `found`; return the further ones they refer to."""
+        missing = [one for one in ids if one not in self.have]
+        if not missing:
+            return set()
+        rows = read(self.tx, self.scope.ws, missing, self.at)
+        found.records.update({row.id: row for row in rows})
+        inner = {one for row in rows for one in row.metadata.get("refs", ()) if one}
+        if len(rows) < len(missing):
+            inner |= self._stand_ins(found, set(missing) - {row.id for row in rows})
+        return {one for one in inner if one not in self.have}
+
+    def _stand_ins(self, found: Loaded, missing: set[int]) -> set[int]:
+        for one in missing:
+            new = successor(self.tx, self.scope.ws, one)
+            if new is not None:
+                found.stands[one] = new
+        return {found.stands[one] for one in missing if one in found.stands}
+
+    def _is_gone(self, found: Loaded, cell: Stored) -> bool:
+        return isinstance(cell, int) and cell >= 0 and not self._there(found, cell)
+
+    def _there(self, found: Loaded, id_: int) -> bool:
+        return id_ in found.records or id_ in self.have or id_ in found.stands
+
+    def _with_earlier(self, found: Loaded, known: Known, gone: Sequence[str]) -> Body:
+        """Return the body with the last surviving earlier value of each channel, or without it."""
+        body = found.body
+        changed = dict(body.cells)
+        left = set(gone)
+        at = known.parent
+        while at is not None and left:
+            row = self.row(known.line, at)
+            if row is None:
+                break
+            for name in sorted(left):
+                cell = row.body.cells.get(name)
+                if cell is None or cell == body.cells[name]:
+                    continue
+                self.collect(found, cells.refers(cell))
+                if not self._is_gone(found, cell):
+                    changed[name] = cell
+                    left.discard(name)
+            at = row.parent
+        for name in left:
+            del changed[name]
+        return Body(
+            body.v, body.ts, body.versions, changed, body.seen, body.updated, body.metadata,
+            body.settings, body.tainted, body.others,
+        )  # fmt: skip
+
+
+def open_reading(
+    tx: Tx, scope: Scope, naming: Callable[[int], Naming], at: int, kept: Kept, lists: Lists,
+    have: Have,
+) -> Reading:  # fmt: skip
+    """Begin to read in one snapshot; `have(generation)` are the records that the reader still has."""
+    row = tx.one("select generation from workspace where ws = :ws", ws=scope.ws)
+    generation = 0 if row is None else int(row[0])
+    head = ledger.head(tx, scope.ws)[0]
+    return Reading(
+        tx, scope, naming(generation), generation, head, at, kept, lists, have(generation)
+    )
+
+
+def read(tx: Tx, ws: int, ids: Iterable[int], at: int) -> list[Held]:
+    """Return the usable ones of the records."""
+    rows = tx.all(
+        "select id, kind, role, text, fid, payload, metadata, retention_until from record "
+        f"where ws = :ws and id in :ids and {_USABLE}",
+        ws=ws,
+        ids=list(ids),
+        at=at,
+    )
+    return [
+        Held(
+            id_,
+            kind,
+            decode(role),
+            decode(text),
+            None if fid is None else decode(fid),
+            None if payload is None else bytes(payload),
+            load_json(metadata) if metadata is not None else {},
+            until is None,
+        )
+        for id_, kind, role, text, fid, payload, metadata, until in rows
+    ]
+
+
+def expand(tx: Tx, ws: int, sequence: int) -> tuple[list[int | None], bool]:
+    """Return the records of a sequence in order, and whether any went from it.
+
+    Where one went from the sequence itself, None keeps its place; a base leaves no gap.
+    """
+    row = tx.one(
+        "select length, dead_at from sequence where ws = :ws and id = :id", ws=ws, id=sequence
+    )
+    if row is None:
+        return [], True
+    if row[1] is None:
+        return list(provenance.expand(tx, ws, sequence)), False
+    held = dict(_own(tx, ws, sequence))
+    if 0 in held:
+        return list(provenance.expand(tx, ws, sequence)), True
+    return [held.get(pos) for pos in range(1, row[0] + 1)], True
+
+
+def _own(tx: Tx, ws: int, sequence: int) -> list[tuple[int, int]]:
+    rows = tx.all(
+        "select pos, parent from edge where ws = :ws and child = :id",
+        ws=ws,
+        id=sequence,
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def erased_calls(tx: Tx, scope: Scope, calls: Iterable[str]) -> set[str]:
+    """Return those of the tool calls whose result was erased."""
+    return {
+        call
+        for call in calls
+        if tx.one(
+            "select 1 from tombstone where ws = :ws and call_digest = :digest",
+            ws=scope.ws,
+            digest=storing.call_digest(scope, call),
+        )
+    }
+
+
+def packed(cid: str) -> bytes:
+    """Return a checkpoint's id as it is stored."""
+    return pack_id(cid)

@@ -1,0 +1,375 @@
+"""Atoms become records: each is found, refused, or stored together with its parents.
+
+An atom is refused when what it holds was erased, or when anything it was made from was: a late
+write of a running agent brings nothing back (invariant I4). Everything happens in the caller's
+write transaction, after the workspace's row was locked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from . import sequences, storing
+from .cells import Atom, Place, Sources
+from .database import Scope, Tx
+from .encoding import encode
+from .errors import InvalidInput
+from .records import Draft
+from .sequences import Tip, Tips
+
+SPARE = 16  # sequence ids reserved at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What is in a checkpoint: records and sequences, and whether its reader saw erased content."""
+
+    nodes: Sequence[int]
+    tainted: bool
+
+
+class Places(Protocol):
+    """Where the settling looks up what a task read."""
+
+    def read(self, place: Place, channels: frozenset[str] | None, since: int | None) -> Made:
+        """Return what the checkpoint at `place` holds; of all that is known when it is not there."""
+
+
+@dataclass(slots=True)
+class Desk:
+    """What one write needs: the transaction, numbers reserved for it, and what to note afterwards.
+
+    `trusted` says that no record the adapter knows can have gone since it learned of it.
+    """
+
+    tx: Tx
+    scope: Scope
+    at: int
+    thread: str
+    tips: Tips
+    trusted: bool
+    next_sequence: int
+    last_reserved: int
+    noted: list[Tip] = field(default_factory=list)
+
+    def take(self) -> int:
+        """Return a sequence id reserved for this write; ids that are not used do no harm."""
+        if self.next_sequence < self.last_reserved:
+            row = self.tx.one(
+                "update workspace set last_sequence = last_sequence - :spare "
+                "where ws = :ws returning last_sequence",
+                ws=self.scope.ws,
+                spare=SPARE,
+            )
+            self.last_reserved = row[0] if row else 0
+            self.next_sequence = self.last_reserved + SPARE - 1
+        self.next_sequence -= 1
+        return self.next_sequence + 1
+
+
+class Settling:
+    """The atoms of one write, each settled once. `known` are the bare ids that its values hold."""
+
+    def __init__(self, desk: Desk, places: Places) -> None:
+        self._desk = desk
+        self._places = places
+        self._dead: set[Atom] = set()
+        self._gone: dict[int, int | None] = {}  # bare ids that are no more, and who stands in
+        self._replaced: set[Atom] = set()  # what it held was redacted; another stands in
+        self._changed: set[Atom] = set()  # looked up, and found with another content
+        self.refused = False  # whether an atom of the values themselves was refused
+
+    def settle(self, atoms: Iterable[Atom]) -> None:
+        """Give every atom its record's id, or None where it was refused."""
+        listed = list(atoms)
+        order = [one for one in _in_order(listed) if one.id is None]
+        for one in order:
+            if one.made is not None:
+                self.check(one.made.known)
+        self._check_known([one for one in order if one.known is not None])
+        for one in order:
+            if one.known is None and one.draft is not None and one.draft.framework_id is not None:
+                self._find(one, one.draft)
+        new: list[tuple[Atom, _Parents]] = []
+        ready: set[Atom] = set()
+        for one in order:
+            if one.id is not None or one in self._dead or one.lookup or one.draft is None:
+                continue
+            parents = self._parents(one, ready)
+            if parents is None:
+                self._refuse(one)
+            else:
+                ready.add(one)
+                new.append((one, parents))
+        self._store(new)
+        self.refused = self.refused or any(one in self._dead for one in listed)
+
+    def check(self, ids: Sequence[int]) -> None:
+        """Find out which of the ids are no more, and what stands in their place."""
+        if self._desk.trusted or not ids:
+            return
+        tx, ws = self._desk.tx, self._desk.scope.ws
+        for one in set(ids) - usable(tx, ws, ids):
+            self._gone[one] = successor(tx, ws, one)
+
+    def living(self, ids: Sequence[int]) -> Sequence[int]:
+        """Return the ids that were checked, less what is gone."""
+        if not self._gone:
+            return ids
+        if any(self._gone.get(one, one) is None for one in ids):
+            self.refused = True
+        found = (self._gone.get(one, one) for one in ids)
+        return [one for one in found if one is not None]
+
+    def _check_known(self, atoms: Sequence[Atom]) -> None:
+        self.check([one.known for one in atoms if one.known])
+        for one in atoms:
+            one.id = self._gone.get(one.known, one.known) if one.known else None
+            if one.id is None:
+                self._dead.add(one)
+            elif one.id != one.known:
+                self._replaced.add(one)
+            elif one.draft is not None and one.draft.framework_id is not None:
+                self._name(one.id, one.draft)
+
+    def _name(self, id_: int, draft: Draft) -> None:
+        """Give a record the id that its framework's object had not got when it was stored."""
+        self._desk.tx.run(
+            "update record set fid = :fid where ws = :ws and id = :id and fid is null "
+            "and not exists (select 1 from record where ws = :ws and thread = :thread "
+            "and fid = :fid and version = 1)",
+            ws=self._desk.scope.ws,
+            id=id_,
+            fid=encode(draft.framework_id or ""),
+            thread=encode(draft.thread or ""),
+        )
+
+    def _find(self, atom: Atom, draft: Draft) -> None:
+        """Look the framework's object up: the record that holds it, a new version, or erased."""
+        tx, ws, thread = self._desk.tx, self._desk.scope.ws, draft.thread or ""
+        rows = tx.all(
+            "select id, version, text, payload, status from record "
+            "where ws = :ws and thread = :thread and fid = :fid order by version desc",
+            ws=ws,
+            thread=encode(thread),
+            fid=encode(draft.framework_id or ""),
+        )
+        text = encode(draft.text)
+        for id_, _, held, payload, status in rows:
+            if (
+                not atom.anew
+                and held == text
+                and (None if payload is None else bytes(payload)) == draft.payload
+            ):
+                if status in (0, 3):
+                    atom.id = id_
+                else:
+                    self._dead.add(atom)
+                return
+        newest = rows[0][1] if rows else 0
+        erased = self._erased(draft, newest + 1)
+        if erased is not None:
+            atom.id = successor(tx, ws, erased)
+            (self._dead if atom.id is None else self._replaced).add(atom)
+        elif rows and atom.lookup:
+            atom.id = rows[0][0]
+            self._changed.add(atom)
+        elif rows:
+            atom.draft = replace(draft, version=newest + 1)
+
+    def _erased(self, draft: Draft, upto: int) -> int | None:
+        """Return the record as which a version of the object was erased, 0 if it was refused."""
+        tx, scope = self._desk.tx, self._desk.scope
+        for version in range(1, upto + 1):
+            digest = storing.fid_digest(
+                scope, draft.thread or "", draft.framework_id or "", version
+            )
+            row = tx.one(
+                "select id from tombstone where ws = :ws and fid_digest = :digest "
+                "union all select 0 from ended where ws = :ws and digest = :digest",
+                ws=scope.ws,
+                digest=digest,
+            )
+            if row is not None:
+                return int(row[0])
+        return None
+
+    def _parents(self, atom: Atom, ready: set[Atom]) -> _Parents | None:
+        """Return what the atom's record is to be tied to; None when part of it was erased."""
+        made = atom.made
+        if made is None:
+            return _Parents()
+        if self._gone and not self._gone.keys().isdisjoint(made.known):
+            return None
+        found = _Parents(known=made.known, inexact=made.inexact)
+        unknown = False
+        for into, some in ((found.context, made.context), (found.others, made.also)):
+            for one in some:
+                if one in self._dead or one in self._replaced:
+                    return None
+                into.append(one)
+                known = one.id is not None or one in ready
+                unknown = unknown or not known or one in self._changed
+        if made.place is not None and (unknown or not made.only_if_unknown):
+            read = self._places.read(made.place, made.channels, made.since)
+            if read.tainted:
+                return None
+            found.nodes.extend(read.nodes)
+            found.inexact = found.inexact or unknown
+        return found
+
+    def _refuse(self, atom: Atom) -> None:
+        """Refuse the atom, and its framework's object for good."""
+        self._dead.add(atom)
+        if atom.draft is not None and atom.draft.framework_id is not None:
+            draft, scope = atom.draft, self._desk.scope
+            bury(
+                self._desk.tx,
+                scope.ws,
+                storing.fid_digest(scope, draft.thread or "", draft.framework_id or "", 1),
+                self._desk.at,
+            )
+
+    def _store(self, new: Sequence[tuple[Atom, _Parents]]) -> None:
+        if not new:
+            return
+        desk = self._desk
+        # What only refers to others says to whom, so those come first: see _in_order.
+        for some in _batches(new):
+            drafts = [self._draft(one, parents) for one, parents in some]
+            made, _ = storing.store(desk.tx, desk.scope, drafts, desk.at)
+            for (one, _), record in zip(some, made, strict=True):
+                one.id = record.id
+                one.stored = True
+        for one, parents in new:
+            self._attach(one, parents)
+
+    def _draft(self, atom: Atom, parents: _Parents) -> Draft:
+        draft = atom.draft
+        assert draft is not None  # noqa: S101 - only atoms with a draft are stored
+        extra: dict[str, object] = {}
+        if atom.refs:
+            extra["refs"] = [one.id or 0 for one in atom.refs]
+        if parents.inexact:
+            extra["inexact"] = True
+        return replace(draft, metadata={**(draft.metadata or {}), **extra}) if extra else draft
+
+    def _attach(self, atom: Atom, parents: _Parents) -> None:
+        desk, child = self._desk, atom.id
+        if child is None:
+            return
+        added = [one.id for one in parents.context if one.id is not None]
+        context = [*parents.known, *added]
+        tip = sequences.attach_context(
+            desk.tx, desk.scope, child, context, desk.thread, desk.take(), desk.tips
+        )
+        if tip is not None:
+            desk.noted.append(tip)
+        direct = {one.id for one in parents.others if one.id is not None}
+        nodes = list(dict.fromkeys([*sorted(direct), *parents.nodes]))
+        sequences.attach_surviving(
+            desk.tx, desk.scope.ws, child, [one for one in nodes if one != child], len(context)
+        )
+
+
+@dataclass(slots=True)
+class _Parents:
+    """Atoms of the prompt and besides, and nodes of the graph that a task read as a whole."""
+
+    known: Sequence[int] = ()
+    context: list[Atom] = field(default_factory=list)
+    others: list[Atom] = field(default_factory=list)
+    nodes: list[int] = field(default_factory=list)
+    inexact: bool = False
+
+
+def _in_order(atoms: Iterable[Atom]) -> Iterator[Atom]:
+    """Yield the atoms and all they are made from or refer to, each after those."""
+    seen: set[Atom] = set()
+    stack: list[tuple[Atom, bool]] = [(one, False) for one in reversed(list(atoms))]
+    while stack:
+        atom, ready = stack.pop()
+        if ready:
+            yield atom
+        elif atom not in seen:
+            seen.add(atom)
+            stack.append((atom, True))
+            stack.extend((one, False) for one in reversed(_before(atom)) if one not in seen)
+
+
+def _before(atom: Atom) -> list[Atom]:
+    made: Sources | None = atom.made
+    return [*(made.context if made else ()), *(made.also if made else ()), *atom.refs]
+
+
+def _batches(
+    new: Sequence[tuple[Atom, _Parents]],
+) -> Iterator[Sequence[tuple[Atom, _Parents]]]:
+    """Split the atoms so that every one that refers to others comes in a later batch than they."""
+    batch: list[tuple[Atom, _Parents]] = []
+    inside: set[Atom] = set()
+    for one in new:
+        if any(ref in inside for ref in one[0].refs):
+            yield batch
+            batch, inside = [], set()
+        batch.append(one)
+        inside.add(one[0])
+    if batch:
+        yield batch
+
+
+def open_desk(
+    tx: Tx, scope: Scope, at: int, thread: str, tips: Tips, trusted: int
+) -> tuple[Desk, int]:
+    """Lock the workspace and reserve numbers; return the desk and the workspace's generation.
+
+    `trusted` is the generation up to which the caller knows its records to be there.
+    """
+    row = tx.one(
+        "update workspace set version = version + 1, last_sequence = last_sequence - :spare "
+        "where ws = :ws returning last_sequence, generation",
+        ws=scope.ws,
+        spare=SPARE,
+    )
+    if row is None:
+        raise InvalidInput("The workspace has no row; it was never created.")
+    last, generation = int(row[0]), int(row[1])
+    first = last + SPARE - 1
+    return Desk(tx, scope, at, thread, tips, generation == trusted, first, last), generation
+
+
+def usable(tx: Tx, ws: int, ids: Iterable[int]) -> set[int]:
+    """Return those of the records that may be used."""
+    listed = sorted(set(ids))
+    if not listed:
+        return set()
+    rows = tx.all(
+        "select id from record where ws = :ws and id in :ids and status in (0, 3)",
+        ws=ws,
+        ids=listed,
+    )
+    return {row[0] for row in rows}
+
+
+def successor(tx: Tx, ws: int, id_: int) -> int | None:
+    """Return the usable record that stands in an erased one's place after redactions, or None."""
+    at: int | None = id_
+    while at:
+        row = tx.one("select successor from tombstone where ws = :ws and id = :id", ws=ws, id=at)
+        at = None if row is None or row[0] is None else int(row[0])
+        if at is not None and usable(tx, ws, [at]):
+            return at
+    return None
+
+
+def bury(tx: Tx, ws: int, digest: bytes, at: int) -> None:
+    """Keep a keyed digest, so that what it stands for is refused from now on."""
+    tx.run(
+        "insert into ended(ws, digest, at) values (:ws, :digest, :at) "
+        "on conflict (ws, digest) do nothing",
+        ws=ws,
+        digest=digest,
+        at=at,
+    )
