@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import marshal
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, is_dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, overload
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -12,9 +15,11 @@ from pydantic import BaseModel
 if TYPE_CHECKING:
     from uuid import UUID
 
+_id, _content = attrgetter("id"), attrgetter("content")
 # What a node can put into a generated message; its id and name are compared apart.
-_GENERATED = ("content", "additional_kwargs", "response_metadata")
-_CALLS = ("tool_calls", "invalid_tool_calls")
+_GENERATED = attrgetter("content", "additional_kwargs", "response_metadata")
+_CALLS = attrgetter("tool_calls", "invalid_tool_calls")
+_RESULT = attrgetter("content", "additional_kwargs", "artifact", "status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +47,42 @@ class Prompt(Sequence[Seen]):
     """The messages of one prompt in order; `Seen` values are made only when they are asked for.
 
     `messages`, `ids` and `contents` are parallel tuples, for callers that walk long prompts.
-    `constants` holds the positions of constant messages.
+    `constants` holds the positions of constant messages. `weight` is about how many bytes the
+    prompt keeps alive, as if nothing else held its messages.
     """
 
-    __slots__ = ("constants", "contents", "ids", "messages")
+    __slots__ = ("_contents", "_packed", "constants", "ids", "messages", "weight")
 
     def __init__(self, messages: Iterable[BaseMessage] = ()) -> None:
         self.messages = tuple(messages)
-        self.ids: tuple[str | None, ...] = tuple([one.id for one in self.messages])
-        contents: list[Any] = [one.content for one in self.messages]
-        if not set(map(type, contents)) <= {str}:
-            contents = [one if type(one) is str else copied(one) for one in contents]
-        self.contents: tuple[str | list[Any], ...] = tuple(contents)
+        self.ids: tuple[str | None, ...] = tuple(map(_id, self.messages))
+        contents: tuple[Any, ...] = tuple(map(_content, self.messages))
+        self._packed = b""
+        try:
+            held = sum(map(str.__sizeof__, contents))
+        except TypeError:  # not all are strings; to ask first would cost as much again
+            contents, held = self._copy(contents)
+        self._contents: tuple[str | list[Any], ...] = contents
         self.constants: frozenset[int] = frozenset()
+        self.weight = held + 1_000 * (1 + len(self.messages))
+
+    def _copy(self, contents: tuple[Any, ...]) -> tuple[tuple[Any, ...], int]:
+        """Copy content blocks, which can be changed in place; as bytes, since few are looked at."""
+        try:
+            self._packed = marshal.dumps(contents)
+        except ValueError:  # a block with something that is not plain data
+            contents = tuple(map(_copied, contents))
+            return contents, sum(map(_size, contents))
+        return (), len(self._packed)
+
+    @property
+    def contents(self) -> tuple[str | list[Any], ...]:
+        """The contents of the messages as they were at the call."""
+        packed = self._packed  # another thread may unpack it at the same time
+        if packed:
+            self._contents = marshal.loads(packed)  # noqa: S302 - bytes made by _copy
+            self._packed = b""
+        return self._contents
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -69,10 +97,6 @@ class Prompt(Sequence[Seen]):
         at = range(len(self))[at]
         return Seen(self.messages[at], self.ids[at], self.contents[at], at in self.constants)
 
-    def weight(self) -> int:
-        """Return about how many bytes the prompt keeps alive, as if nothing else held its messages."""
-        return 1_000 * (1 + len(self.messages)) + sum(map(_size, self.contents))
-
     def same(self, other: Prompt) -> bool:
         """Whether both prompts hold the same versions of the same messages in the same order."""
         if self.ids != other.ids or self.contents != other.contents:
@@ -86,22 +110,32 @@ class Call:
     """One model call.
 
     `tasks` are the ids of the LangGraph tasks it was made in, outermost first; `step` is the step
-    of the outermost graph, `node` the path of node names ("tools|model"), `tool_call_id` the call
-    of the innermost tool run around it, `root` the run it belongs to. `opaque`: what the model
-    read is not known (a string prompt, a fault of ours, or dropped to bound memory): `prompt` then
-    does not say all, and the call may have read anything its task could.
+    of that thread's outermost graph, `node` the path of node names ("tools|model"), `tool_call_id`
+    the call of the innermost tool run around it, `root` the run it belongs to. `steps`: thread and
+    step of every thread it was made in, outermost first (a node can run a graph on another thread).
+    `opaque`: what the model read is not known (a string prompt, a fault of ours, or dropped to
+    bound memory): `prompt` then does not say all, and it may have read anything its task could.
     """
 
     run_id: UUID
     root: UUID
-    thread_id: str | None
+    steps: tuple[tuple[str, int | None], ...]
     tasks: tuple[str, ...]
-    step: int | None
     node: str
     prompt: Prompt
     opaque: bool
     tool_call_id: str | None
     lc_source: str | None
+
+    @property
+    def thread_id(self) -> str | None:
+        """The thread it was made in, the innermost if there are several."""
+        return self.steps[-1][0] if self.steps else None
+
+    @property
+    def step(self) -> int | None:
+        """The step of the outermost graph of that thread, None if it is not known."""
+        return self.steps[-1][1] if self.steps else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,36 +148,32 @@ class ToolRun:
 
     tool_call_id: str
     name: str
-    thread_id: str | None
     tasks: tuple[str, ...]
     reads_state: bool
     calls: tuple[Call, ...]
     outputs: frozenset[int]
 
     def gave(self, message: ToolMessage) -> bool:
-        """Whether the message's content is what the tool itself returned.
+        """Whether the message's content and artifact are what the tool itself returned.
 
         False for the message of a failed run, and for one that middleware has rewritten.
         """
-        return fingerprint(message.content) in self.outputs
+        return returned(message) in self.outputs
 
 
-def copied(value: Any) -> Any:
-    """Return the lists and dicts of a content copied, their leaves shared."""
+def _copied(value: Any) -> Any:
     if isinstance(value, list):
-        return [copied(one) for one in value]
+        return [_copied(one) for one in value]
     if isinstance(value, dict):
-        return {key: copied(one) for key, one in value.items()}
+        return {key: _copied(one) for key, one in value.items()}
     return value
 
 
 def _size(content: Any) -> int:
-    if isinstance(content, str):
-        return len(content)
     if isinstance(content, dict):
         content = content.values()
     elif not isinstance(content, list):
-        return 50
+        return sys.getsizeof(content)
     return 50 + sum(map(_size, content))
 
 
@@ -165,27 +195,37 @@ def _hashable(value: Any) -> Any:
         return ("dict", frozenset((key, _hashable(one)) for key, one in value.items()))
     if isinstance(value, list | tuple):
         return ("list", *map(_hashable, value))
-    try:
-        hash(value)
-    except TypeError:
-        return repr(value)
+    if isinstance(value, set):
+        return frozenset(value)
+    if isinstance(value, BaseModel):
+        return (type(value), _hashable(vars(value)))
+    if type(value).__hash__ is None:
+        return (type(value), id(value))
     return value
 
 
-def fingerprint(value: Any) -> int:
-    """Return a 64-bit number that equal JSON-like values share within this process."""
-    return hash(_hashable(value))
+def _fingerprint(value: Any) -> int | None:
+    """Return a 64-bit number that equal values share within this process, None if there is none."""
+    try:
+        return hash(_hashable(value))
+    except Exception:  # noqa: BLE001 - a foreign object, or one that holds itself: not comparable
+        return None
 
 
-def generated(message: BaseMessage) -> int:
+def generated(message: BaseMessage) -> int | None:
     """Return the fingerprint of all that a model generated in a message, its id and name left out.
 
-    A message and the sum of its streamed chunks have the same one.
+    A message and the sum of its streamed chunks have the same one. None if it can't be taken.
     """
-    values = [getattr(message, name) for name in _GENERATED]
+    values = list(_GENERATED(message))
     if isinstance(message, AIMessage):
-        values += [[_plain(one) for one in getattr(message, name)] for name in _CALLS]
-    return fingerprint(values)
+        values += [[_plain(one) for one in calls] for calls in _CALLS(message)]
+    return _fingerprint(values)
+
+
+def returned(message: ToolMessage) -> int | None:
+    """Return the fingerprint of what a tool returned as this message, None if it can't be taken."""
+    return _fingerprint(_RESULT(message))
 
 
 def _plain(call: Any) -> Any:
@@ -193,13 +233,23 @@ def _plain(call: Any) -> Any:
     return {key: value for key, value in call.items() if key != "type"}
 
 
-def messages_within(value: Any, depth: int = 6) -> Iterator[BaseMessage]:
-    """Yield the message objects in a graph's input or a tool's output, containers searched."""
+def messages_within(value: Any) -> list[BaseMessage]:
+    """Return the message objects in a graph's input or a tool's output, containers searched.
+
+    Nothing is found in a value that can't be read: it is then treated as not known.
+    """
+    try:
+        return list(_within(value, 6))
+    except Exception:  # noqa: BLE001 - a foreign container may raise anything
+        return []
+
+
+def _within(value: Any, depth: int) -> Iterator[BaseMessage]:
     if isinstance(value, BaseMessage):
         yield value
     elif depth:
         for one in _parts(value):
-            yield from messages_within(one, depth - 1)
+            yield from _within(one, depth - 1)
 
 
 def _parts(value: Any) -> Iterable[Any]:

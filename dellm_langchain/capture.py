@@ -68,7 +68,8 @@ class _Handler(BaseCallbackHandler):
         metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        prompt = [one for batch in messages for one in batch]
+        # LangChain calls once for each prompt of a batch.
+        prompt = messages[0] if len(messages) == 1 else [one for some in messages for one in some]
         self._into.call_started(run_id, parent_run_id, metadata or {}, prompt)
 
     def on_llm_start(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 from langchain_core.runnables.config import var_child_runnable_config
 
-from dellm_langchain.calls import Call, Prompt, ToolRun, fingerprint, generated, messages_within
+from dellm_langchain.calls import Call, Prompt, ToolRun, generated, messages_within, returned
 from dellm_langchain.injection import calling_tool, reads_state
 
 if TYPE_CHECKING:
@@ -25,16 +25,15 @@ class _Place(NamedTuple):
     """Where in the tree of runs a run is: what its calls inherit."""
 
     root: UUID
-    thread_id: str | None
-    tasks: tuple[str, ...]
-    step: int | None
-    node: str
-    tools: tuple[UUID, ...]
+    steps: tuple[tuple[str, int | None], ...] = ()
+    tasks: tuple[str, ...] = ()
+    node: str = ""
+    tools: tuple[UUID, ...] = ()
 
 
 class _Reply(NamedTuple):
     call: Call
-    fingerprint: int
+    generated: int
     names: frozenset[str | None]
 
 
@@ -43,7 +42,7 @@ class _Kept:
     call: Call
     weight: int
     keys: tuple[Hashable, ...]
-    agent: str | None
+    agent: object
     replies: list[str] = field(default_factory=list)
 
 
@@ -93,7 +92,7 @@ class Captured:
     missing: its task then has an opaque call.
     """
 
-    def __init__(self, *, calls: int = 4_096, size: int = 256_000_000) -> None:
+    def __init__(self, *, calls: int = 4_096, size: int = 128_000_000) -> None:
         self._most_calls, self._most_size, self._size = calls, size, 0
         self._lock = RLock()
         self._places: OrderedDict[UUID, _Place] = OrderedDict()
@@ -111,9 +110,15 @@ class Captured:
             return self._index.get(("task", task_id))
 
     def of_step(self, thread_id: str, step: int) -> list[Call]:
-        """Return the calls of a step of a thread's outermost graph, over all its runs."""
+        """Return the calls of a step of a thread's outermost graph, over all its runs.
+
+        Calls of graph tasks on this thread whose step is not known are in every step.
+        """
         with self._lock:
-            return self._index.get(("step", str(thread_id), step))
+            return [
+                *self._index.get(("step", thread_id, step)),
+                *self._index.get(("step", thread_id, None)),
+            ]
 
     def of_reply(
         self, message: BaseMessage, *, task_id: str | None = None, thread_id: str | None = None
@@ -128,10 +133,10 @@ class Captured:
             found = [
                 one.call
                 for one in self._replies.get(message.id or "", ())
-                if one.fingerprint == same
+                if one.generated == same
                 and message.name in one.names
                 and (task_id is None or task_id in one.call.tasks)
-                and (thread_id is None or thread_id == one.call.thread_id)
+                and (thread_id is None or thread_id in dict(one.call.steps))
             ]
         if not found or not all(_alike(found[-1], one) for one in found[:-1]):
             return None
@@ -154,9 +159,7 @@ class Captured:
             return None
         place, name = runs[-1][1].place, runs[-1][1].name
         reads = any(run.reads_state for _, run in runs)
-        return ToolRun(
-            tool_call_id, name, place.thread_id, place.tasks, reads, tuple(calls), outputs
-        )
+        return ToolRun(tool_call_id, name, place.tasks, reads, tuple(calls), outputs)
 
     def given(self, message: BaseMessage) -> bool:
         """Whether this very object was in the input of a graph run that nothing else started."""
@@ -170,8 +173,9 @@ class Captured:
         """Note where a run is; the messages a root run was given are remembered weakly."""
         place = self._entered(run_id, parent, metadata)
         if place is not None and parent is None:
-            for message in messages_within(inputs):
-                self._given[id(message)] = message
+            found = messages_within(inputs)
+            with self._lock:
+                self._given.update((id(one), one) for one in found)
 
     def ended(self, run_id: UUID) -> None:
         """Forget the place of a run that is over."""
@@ -186,17 +190,17 @@ class Captured:
         messages: Sequence[BaseMessage] | None,
     ) -> None:
         """Keep a call; `messages` is None when only a string is known."""
-        metadata = _with_ambient(metadata)
+        metadata, thread = _with_ambient(metadata)
         place = self._place(run_id, parent, metadata)
         if place is None:
             return
+        place = place._replace(steps=_stepped(place.steps, thread, None))
         prompt, opaque = _read(messages)
         call = Call(
             run_id=run_id,
             root=place.root,
-            thread_id=place.thread_id,
+            steps=place.steps,
             tasks=place.tasks,
-            step=place.step,
             node=place.node,
             prompt=prompt,
             opaque=opaque,
@@ -212,9 +216,10 @@ class Captured:
         with self._lock:
             kept = self._kept.get(run_id)
             for message in messages if kept else ():
-                if kept and message.id:
-                    names = frozenset({message.name, kept.agent or message.name})
-                    reply = _Reply(kept.call, generated(message), names)
+                said = generated(message)
+                if kept and message.id and said is not None:
+                    agent = kept.agent if isinstance(kept.agent, str) else message.name
+                    reply = _Reply(kept.call, said, frozenset({message.name, agent}))
                     self._replies.setdefault(message.id, []).append(reply)
                     kept.replies.append(message.id)
 
@@ -227,7 +232,7 @@ class Captured:
         name: str,
     ) -> None:
         """Keep a tool run, and whether its code can reach the graph's state."""
-        place = self._entered(run_id, parent, _with_ambient(metadata), tool=True)
+        place = self._entered(run_id, parent, _with_ambient(metadata)[0], tool=True)
         if place is None:
             return
         tool = calling_tool()
@@ -245,14 +250,11 @@ class Captured:
     def tool_ended(self, run_id: UUID, output: object) -> None:
         """Note what a kept tool run returned."""
         self.ended(run_id)
-        outputs = [
-            fingerprint(one.content)
-            for one in messages_within(output)
-            if isinstance(one, ToolMessage)
-        ]
+        results = [one for one in messages_within(output) if isinstance(one, ToolMessage)]
         with self._lock:
             if run_id in self._tools:
-                self._tools[run_id].outputs.update(outputs)
+                known = {one for one in map(returned, results) if one is not None}
+                self._tools[run_id].outputs |= known
 
     # Inside.
 
@@ -276,13 +278,13 @@ class Captured:
         if above is None:
             if ns is None and thread is None:
                 return None
-            above = _Place(run_id, None if thread is None else str(thread), (), None, "", ())
+            above = _Place(run_id)
+        steps = _stepped(above.steps, thread, metadata.get("langgraph_step"))
         if ns is None:
-            return above
+            return above if steps is above.steps else above._replace(steps=steps)
         tasks, node = _parsed(ns)
         new = tuple(one for one in tasks if one not in above.tasks)
-        step = metadata.get("langgraph_step") if above.step is None else above.step
-        return above._replace(tasks=above.tasks + new, step=step, node=node)
+        return above._replace(steps=steps, tasks=above.tasks + new, node=node)
 
     def _tool_call_around(self, place: _Place) -> str | None:
         with self._lock:
@@ -306,12 +308,11 @@ class Captured:
             self._systems.popitem(last=False)
         return found
 
-    def _keep(self, call: Call, place: _Place, agent: str | None) -> None:
+    def _keep(self, call: Call, place: _Place, agent: object) -> None:
         keys: list[Hashable] = [("task", one) for one in call.tasks]
         keys += [("tool", one) for one in place.tools]
-        if call.thread_id is not None and call.step is not None:
-            keys.append(("step", call.thread_id, call.step))
-        kept = _Kept(call, call.prompt.weight(), tuple(keys), agent)
+        keys += [("step", *one) for one in call.steps if call.tasks]
+        kept = _Kept(call, call.prompt.weight, tuple(keys), agent)
         self._kept[call.run_id] = kept
         self._size += kept.weight
         self._index.add(call, keys)
@@ -363,11 +364,27 @@ def _parsed(ns: str) -> tuple[list[str], str]:
     return [id_ for _, _, id_ in parts if id_], "|".join(name for name, _, id_ in parts if id_)
 
 
-def _with_ambient(metadata: _Meta) -> _Meta:
-    """Add task and thread from the running node's own config to a call that was given neither."""
-    if "langgraph_checkpoint_ns" in metadata:
-        return metadata
+def _stepped(
+    steps: tuple[tuple[str, int | None], ...], thread: object, step: int | None
+) -> tuple[tuple[str, int | None], ...]:
+    """Add the thread a run is on; of each thread the step of its outermost graph counts."""
+    if thread is None:
+        return steps
+    for at, (name, known) in enumerate(steps):
+        if name == str(thread):
+            return steps if known is not None else (*steps[:at], (name, step), *steps[at + 1 :])
+    return (*steps, (str(thread), step))
+
+
+def _with_ambient(metadata: _Meta) -> tuple[_Meta, object]:
+    """Return a call's metadata and thread, completed from the config it runs in.
+
+    Metadata lacks what a call was told not to inherit, and names the thread of the outermost graph
+    even when a node runs a graph on another thread.
+    """
     around = (var_child_runnable_config.get() or {}).get("configurable") or {}
-    ns, thread = around.get("checkpoint_ns"), around.get("thread_id")
-    found = {"langgraph_checkpoint_ns": ns, "thread_id": thread}
-    return {**{key: one for key, one in found.items() if one}, **metadata}
+    thread = around.get("thread_id")
+    if "langgraph_checkpoint_ns" in metadata:
+        return metadata, thread
+    found = {"langgraph_checkpoint_ns": around.get("checkpoint_ns"), "thread_id": thread}
+    return {**{key: one for key, one in found.items() if one}, **metadata}, thread
