@@ -64,7 +64,7 @@ def opened(value: Any) -> Box | None:
 
 
 def _plain_object(value: Any) -> Box | None:
-    if isinstance(value, SendProtocol):
+    if hasattr(value, "node") and isinstance(value, SendProtocol):  # which alone is slow to ask
         timeout = getattr(value, "timeout", None)
         return Box("pos", [value.node, value.arg] + [timeout] * (timeout is not None))
     if dataclasses.is_dataclass(value):

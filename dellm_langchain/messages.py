@@ -24,6 +24,8 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 
+from dellm import Draft
+
 from . import shapes
 from .shapes import typed, untyped
 
@@ -334,3 +336,17 @@ def _stranger(serde: SerializerProtocol) -> _Make:
         return cast("BaseMessage", made)
 
     return make
+
+
+def draft_of(message: BaseMessage, thread: str, serde: SerializerProtocol) -> Draft:
+    """Return what a message is remembered as in a thread."""
+    kept = fields_of(message, serde)
+    return Draft(
+        text=kept.text,
+        role=kept.role,
+        thread=thread,
+        kind=kept.kind,
+        framework_id=kept.framework_id,
+        payload=kept.payload,
+        metadata=kept.metadata,
+    )

@@ -205,7 +205,8 @@ class _Writer:
         if type(value) is tuple and self.tuples:
             return Opened(value, lambda done: self._box("tuple", tuple, done))
         if isinstance(value, list) or type(value) is tuple:
-            return Opened(value, lambda done: value if _all_same(value, done) else done)
+            kind = tuple if type(value) is tuple else list
+            return Opened(value, lambda done: value if _all_same(value, done) else kind(done))
         box = opened(value)
         return box and Opened(box.parts, lambda done: self._boxed(value, box, done))
 
@@ -231,8 +232,9 @@ class _Reader:
         """Return what `value` stands for, or its parts."""
         if type(value) is str:
             return self._meant(value) if value.startswith(MARK) else value
-        if type(value) is list:
-            return Opened(value, lambda done: [one for one in done if one is not GONE])
+        if type(value) in {list, tuple}:
+            kind = type(value)
+            return Opened(value, lambda done: kind(one for one in done if one is not GONE))
         if type(value) is dict:
             return Opened(list(value.values()), lambda done: self._dict(value, done))
         return value
