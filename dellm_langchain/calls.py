@@ -219,18 +219,13 @@ def generated(message: BaseMessage) -> int | None:
     """
     values = list(_GENERATED(message))
     if isinstance(message, AIMessage):
-        values += [[_plain(one) for one in calls] for calls in _CALLS(message)]
+        values += _CALLS(message)
     return _fingerprint(values)
 
 
 def returned(message: ToolMessage) -> int | None:
     """Return the fingerprint of what a tool returned as this message, None if it can't be taken."""
     return _fingerprint(_RESULT(message))
-
-
-def _plain(call: Any) -> Any:
-    """Leave out the `type` of a tool call: not every way of making one sets it."""
-    return {key: value for key, value in call.items() if key != "type"}
 
 
 def messages_within(value: Any) -> list[BaseMessage]:

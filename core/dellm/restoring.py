@@ -8,7 +8,7 @@ out where there is none.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -53,7 +53,8 @@ class Loaded:
 
     `lists` has the ids of each sequence in order, None where a record went from a list that keeps
     places; `affected` the sequences that a record went from; `records` those of the records that
-    the reader had not; `stands` the records that redaction put in the place of others.
+    the reader had not; `stands` the records that redaction put in the place of others. `gone` are
+    the channels whose value was erased, `lost` those of them that have no earlier one either.
     """
 
     place: Place
@@ -64,6 +65,8 @@ class Loaded:
     affected: set[int] = field(default_factory=set)
     records: dict[int, Held] = field(default_factory=dict)
     stands: dict[int, int] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
 
 
 Have = Callable[[int], Container[int]]
@@ -159,9 +162,9 @@ class Reading:
                 found.body.settings,
             ],
         )
-        gone = [name for name, cell in found.body.cells.items() if self._is_gone(found, cell)]
-        if gone:
-            found.body = self._with_earlier(found, known, gone)
+        found.gone = {name for name, cell in found.body.cells.items() if self._is_gone(found, cell)}
+        if found.gone:
+            found.body = self._with_earlier(found, known)
 
     def collect(self, found: Loaded, refs: Iterable[int]) -> None:
         """Read the sequences and records that are named, and the records that those refer to."""
@@ -217,11 +220,11 @@ class Reading:
     def _there(self, found: Loaded, id_: int) -> bool:
         return id_ in found.records or id_ in self.have or id_ in found.stands
 
-    def _with_earlier(self, found: Loaded, known: Known, gone: Sequence[str]) -> Body:
+    def _with_earlier(self, found: Loaded, known: Known) -> Body:
         """Return the body with the last surviving earlier value of each channel, or without it."""
         body = found.body
         changed = dict(body.cells)
-        left = set(gone)
+        left = set(found.gone)
         at = known.parent
         while at is not None and left:
             row = self.row(known.line, at)
@@ -238,6 +241,7 @@ class Reading:
             at = row.parent
         for name in left:
             del changed[name]
+        found.lost = left
         return Body(
             body.v, body.ts, body.versions, changed, body.seen, body.updated, body.metadata,
             body.settings, body.tainted, body.others,

@@ -108,7 +108,8 @@ class Settling:
 
     def check(self, ids: Sequence[int]) -> None:
         """Find out which of the ids are no more, and what stands in their place."""
-        if self._desk.trusted or not ids:
+        # 0 stands for something that must not be stored.
+        if not ids or (self._desk.trusted and 0 not in ids):
             return
         tx, ws = self._desk.tx, self._desk.scope.ws
         for one in set(ids) - usable(tx, ws, ids):

@@ -1,0 +1,177 @@
+"""Putting a graph's values together again from what is stored: fresh objects at every read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Overwrite
+
+from dellm import Held, Loaded, Stored
+
+from .messages import Recipe, recipe
+from .objects import Objects
+from .pairs import repaired
+from .shapes import GONE, load
+from .taking import DELTA, REMOVE
+
+ABSENT = object()
+LITERAL, LISTED, TUPLED, PLACED, WRAPPED, NAMED = range(6)  # see dellm's cells
+MOST = 50_000  # records whose recipes are kept
+
+
+class Shelf:
+    """What one workspace's records are made from, in one generation: any other, and it is emptied."""
+
+    def __init__(self, serde: SerializerProtocol) -> None:
+        self._serde = serde
+        self._made: dict[int, Held | Recipe] = {}
+        self._generation = -1
+
+    def of(self, generation: int) -> Mapping[int, Held | Recipe]:
+        """Return what is kept of this generation."""
+        if generation != self._generation or len(self._made) > MOST:
+            self._made = {}
+            self._generation = generation
+        return self._made
+
+    def take(self, generation: int, records: Mapping[int, Held]) -> dict[int, Held | Recipe]:
+        """Return recipes for the records read just now, and all that is kept; keep what lasts."""
+        kept = self.of(generation)
+        made = {id_: self._prepared(one) for id_, one in records.items()}
+        if isinstance(kept, dict):
+            kept.update({id_: made[id_] for id_, one in records.items() if one.lasting})
+            if all(one.lasting for one in records.values()):
+                return kept
+        return {**kept, **made}
+
+    def _prepared(self, one: Held) -> Held | Recipe:
+        if one.kind == "state":
+            return one
+        return recipe(one.role, one.text, one.framework_id, one.payload, self._serde, one.metadata)
+
+
+class Giving:
+    """Puts the values of one checkpoint together. `erased` tells which tool calls lost their result."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        records: Mapping[int, Held | Recipe],
+        serde: SerializerProtocol,
+        erased: Callable[[Sequence[str]], set[str]] | None,
+        objects: Objects | None,
+    ) -> None:
+        self._loaded = loaded
+        self._records = records
+        self._serde = serde
+        self._erased = erased
+        self._objects = objects
+        self._messages: dict[int, BaseMessage] = {}
+
+    def value(self, cell: Stored) -> Any:
+        """Return the value of a cell, or ABSENT when nothing of it is left."""
+        if isinstance(cell, int):
+            return self._list(cell) if cell < 0 else self._one(cell)
+        kind, what = cell[0], cell[1]
+        if kind == LITERAL:
+            return what
+        if kind == WRAPPED:
+            return self._wrapped(what, cell[2])
+        if kind == NAMED:
+            inner = {name: self.value(one) for name, one in what.items()}
+            return {name: one for name, one in inner.items() if one is not ABSENT}
+        if isinstance(what, int):
+            values = self._list(what, kept=kind == PLACED)
+        else:
+            values = self._several(what, kept=kind == PLACED)
+        return tuple(values) if kind == TUPLED else values
+
+    def _wrapped(self, label: str, cell: Stored) -> Any:
+        inner = self.value(cell)
+        if label == REMOVE:
+            return RemoveMessage(id=inner)
+        if inner is ABSENT:
+            return ABSENT
+        return _DeltaSnapshot(inner) if label == DELTA else Overwrite(inner)
+
+    def _one(self, id_: int) -> Any:
+        held = self._records.get(self._loaded.stands.get(id_, id_))
+        if held is None:
+            return ABSENT
+        if isinstance(held, Recipe):
+            return self._message(id_, held)
+        if held.payload is None:
+            return held.text
+        refs = [self._ref(one) for one in held.metadata.get("refs", ())]
+        value = load(held.payload, self._serde, refs)
+        return ABSENT if value is GONE else value
+
+    def _message(self, id_: int, made: Recipe) -> BaseMessage:
+        """Return a record's message, the same object wherever this checkpoint holds it."""
+        if id_ not in self._messages:
+            self._messages[id_] = made.make()
+        return self._messages[id_]
+
+    def _ref(self, id_: int) -> BaseMessage | None:
+        found = self._one(id_) if id_ else ABSENT
+        return found if isinstance(found, BaseMessage) else None
+
+    def _list(self, sequence: int, *, kept: bool = False) -> list[Any]:
+        ids = self._loaded.lists.get(sequence, [])
+        affected = sequence in self._loaded.affected
+        return self._several(ids, kept=kept, affected=affected, note=not kept)
+
+    def _several(
+        self, ids: Sequence[int | None], *, kept: bool, affected: bool = False, note: bool = False
+    ) -> list[Any]:
+        records, stands = self._records, self._loaded.stands
+        values: list[Any] = []
+        living: list[int] = []
+        for id_ in ids:
+            held = records.get(stands.get(id_, id_) if stands else id_) if id_ else None
+            if isinstance(held, Recipe):
+                values.append(held.make())
+                living.append(id_ or 0)
+            elif held is not None and (value := self._one(id_ or 0)) is not ABSENT:
+                values.append(value)
+                living.append(id_ or 0)
+            elif kept:
+                values.append(None)
+                living.append(0)
+        if note and self._objects is not None and values:
+            self._objects.note_list(values, living)
+        if affected or len(values) < len(ids) or self._erased is not None:
+            return self._paired(values, living, affected=affected or len(values) < len(ids))
+        return values
+
+    def _paired(self, values: list[Any], ids: list[int], *, affected: bool) -> list[Any]:
+        """Return a list of messages without the calls and results that an erasure left alone."""
+        if not all(isinstance(one, BaseMessage) for one in values):
+            return values
+        open_calls = _unanswered(values)
+        erased = self._erased(open_calls) if open_calls and self._erased is not None else set()
+        if not erased and not affected:
+            return values
+        mended = repaired(values, erased, affected)
+        if self._objects is not None:
+            by_id = {one.id: id_ for one, id_ in zip(values, ids, strict=True)}
+            same = {id(one) for one in values}
+            for one in mended:
+                if id(one) not in same and (source := by_id.get(one.id)):
+                    self._objects.note_derived(one, source)
+        return mended
+
+
+def _unanswered(messages: Sequence[BaseMessage]) -> list[str]:
+    """Return the ids of tool calls that have no result in the list."""
+    asked: dict[str, None] = {}
+    for one in messages:
+        if isinstance(one, AIMessage):
+            asked.update((call["id"], None) for call in one.tool_calls if call["id"])
+        elif isinstance(one, ToolMessage):
+            asked.pop(one.tool_call_id, None)
+    return list(asked)

@@ -1,0 +1,267 @@
+"""Which record holds which Python object: how a list of messages is known again without looking.
+
+A graph hands its saver the same message objects at every step. A list whose beginning are the very
+objects of a list seen before has the same records there, so only what was added is looked at. An
+object changed in place is noticed by its content, and counts as unknown.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from operator import attrgetter, is_
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+LISTS = 6  # lists kept for each thread
+PLACES = 64  # checkpoints whose written values are known by identity
+_CONTENT = attrgetter("content")
+REFUSED = 0  # in the place of a record's id: the object must not be stored
+
+
+def copied(value: Any) -> Any:
+    """Return a copy that does not change with the value."""
+    return deepcopy(value) if value and type(value) is not str else value
+
+
+def _witness(message: BaseMessage) -> tuple[Any, ...]:
+    """Return what would change if the message were changed in place."""
+    fields = message.__dict__
+    return (
+        fields.get("name"),
+        *(copied(fields.get(name)) for name in ("tool_calls", "additional_kwargs")),
+    )
+
+
+@dataclass(slots=True)
+class _Known:
+    """A message object that a record holds."""
+
+    ref: weakref.ref[BaseMessage]
+    id: int
+    named: bool  # whether the record has the message's id
+    content: Any
+    rest: tuple[Any, ...]
+    maker: str | None = None
+
+    def same(self, message: BaseMessage) -> bool:
+        """Whether it is this object, unchanged."""
+        if self.ref() is not message:
+            return False
+        content = message.content
+        if content is not self.content and (type(content) is str or content != self.content):
+            return False
+        return self.rest == _witness(message)
+
+
+@dataclass(slots=True)
+class _List:
+    """The objects of a list in order, their contents as they were, and their records."""
+
+    objects: list[Any]
+    contents: list[Any]
+    ids: list[int]
+    odd: dict[int, Any]  # contents that are no strings, as they were
+    messages: bool
+
+    def shared(self, objects: Sequence[Any]) -> int:
+        """Return how many objects both lists begin with, unchanged."""
+        most = min(len(objects), len(self.objects))
+        if not most or objects[0] is not self.objects[0]:
+            return 0
+        if not all(map(is_, objects, self.objects)):
+            pairs = enumerate(zip(objects, self.objects, strict=False))
+            most = next((at for at, (one, other) in pairs if one is not other), most)
+        if self.messages:
+            contents = list(map(_CONTENT, self.objects[:most]))
+            if not all(map(is_, contents, self.contents)):
+                pairs = enumerate(zip(contents, self.contents, strict=False))
+                most = next((at for at, (one, other) in pairs if one is not other), most)
+            changed = (at for at, was in self.odd.items() if at < most and contents[at] != was)
+            most = min([most, *changed])
+        return most
+
+
+@dataclass(slots=True)
+class Objects:
+    """The objects of one thread. `generation`: that of the workspace in which all ids were there."""
+
+    generation: int = -1
+    _known: dict[int, _Known] = field(default_factory=dict)
+    _lists: list[_List] = field(default_factory=list)
+    _written: OrderedDict[tuple[str, str], dict[int, tuple[Any, int]]] = field(
+        default_factory=OrderedDict
+    )
+    _index: dict[int, tuple[_List, int]] | None = None
+    calls: dict[str, int] = field(default_factory=dict)  # the message that made each tool call
+    settings: deque[tuple[Any, int]] = field(default_factory=lambda: deque(maxlen=8))
+    redacted: bool = False
+    derived: dict[int, tuple[weakref.ref[BaseMessage], int]] = field(default_factory=dict)
+
+    # messages
+
+    def find(self, message: BaseMessage) -> int | None:
+        """Return the record of a message object, REFUSED, or None when it is not known as it is."""
+        known = self._known.get(id(message))
+        if known is not None and known.same(message):
+            return known.id
+        at = self._indexed().get(id(message))
+        if at is None:
+            return None
+        held, position = at
+        if held.objects[position] is not message:
+            return None
+        was = held.odd.get(position, held.contents[position])
+        same = message.content is was or (type(was) is not str and message.content == was)
+        return held.ids[position] if same else None
+
+    def maker(self, message: BaseMessage) -> str | None:
+        """Return the task that wrote a known message."""
+        known = self._known.get(id(message))
+        return known.maker if known is not None and known.ref() is message else None
+
+    def unnamed(self, message: BaseMessage) -> bool:
+        """Whether the message has got an id since its record was stored without one."""
+        known = self._known.get(id(message))
+        return known is not None and not known.named and message.id is not None
+
+    def note(self, message: BaseMessage, id_: int, maker: str | None = None) -> None:
+        """Keep that a record holds a message object."""
+        content = message.content if type(message.content) is str else copied(message.content)
+        key = id(message)
+        ref = weakref.ref(message, lambda _: self._known.pop(key, None))
+        self._known[key] = _Known(
+            ref, id_, message.id is not None, content, _witness(message), maker
+        )
+
+    def note_derived(self, message: BaseMessage, id_: int) -> None:
+        """Keep that a message object is a repaired copy of a record, which no record holds yet."""
+        key = id(message)
+        self.derived[key] = (weakref.ref(message, lambda _: self.derived.pop(key, None)), id_)
+
+    def derived_from(self, message: BaseMessage) -> int | None:
+        """Return the record that a repaired copy was made from, or None."""
+        known = self.derived.get(id(message))
+        return known[1] if known is not None and known[0]() is message else None
+
+    # lists
+
+    def prefix(self, objects: Sequence[Any]) -> list[int]:
+        """Return the records of the longest beginning of a list that is known."""
+        best: list[int] = []
+        for held in self._lists:
+            shared = held.shared(objects)
+            if shared > len(best):
+                best = held.ids[:shared]
+        return best
+
+    def note_list(self, objects: Sequence[Any], ids: Sequence[int]) -> None:
+        """Keep the records of a list; it takes the place of the list that it extends."""
+        messages = all(isinstance(one, BaseMessage) for one in objects)
+        contents = list(map(_CONTENT, objects)) if messages else []
+        odd = {at: copied(one) for at, one in enumerate(contents) if type(one) is not str}
+        made = _List(list(objects), contents, list(ids), odd, messages)
+        self._lists = [one for one in self._lists if not _extends(made, one)][-LISTS + 1 :]
+        self._lists.append(made)
+        self._index = None
+
+    def _indexed(self) -> dict[int, tuple[_List, int]]:
+        if self._index is None:
+            self._index = {
+                id(one): (held, at)
+                for held in self._lists
+                if held.messages
+                for at, one in enumerate(held.objects)
+            }
+        return self._index
+
+    def weight(self) -> int:
+        """Return how many objects are kept alive."""
+        return sum(len(one.objects) for one in self._lists)
+
+    # other values, known only where they were written
+
+    def found(self, ns: str, cid: str, value: object) -> int | None:
+        """Return the record of a value that was written at a checkpoint, if it is this object."""
+        known = self._written.get((ns, cid), {}).get(id(value))
+        return known[1] if known is not None and known[0] is value else None
+
+    def wrote(self, ns: str, cid: str, value: object, id_: int) -> None:
+        """Keep the record of a value that was written at a checkpoint."""
+        self._written.setdefault((ns, cid), {})[id(value)] = (value, id_)
+        self._written.move_to_end((ns, cid))
+        while len(self._written) > PLACES:
+            self._written.popitem(last=False)
+
+    # forgetting
+
+    def ids(self) -> set[int]:
+        """Return every record that is named here."""
+        found = {one.id for one in self._known.values()}
+        for held in self._lists:
+            found.update(held.ids)
+        for values in self._written.values():
+            found.update(id_ for _, id_ in values.values())
+        found.update(self.calls.values())
+        found.update(id_ for _, id_ in self.settings)
+        found.update(id_ for _, id_ in self.derived.values())
+        return found - {REFUSED}
+
+    def refresh(self, generation: int, gone: Mapping[int, int]) -> None:
+        """Take note of the records that are no more, as of a generation of the workspace.
+
+        A redacted record keeps its number, but then nothing here can be taken on trust: what
+        stands in its place is looked up at each write.
+        """
+        lost = {one for one, successor in gone.items() if not successor}
+        for known in self._known.values():
+            known.id = REFUSED if known.id in lost else known.id
+        for held in self._lists:
+            if not lost.isdisjoint(held.ids):
+                held.ids = [REFUSED if one in lost else one for one in held.ids]
+        for values in self._written.values():
+            for key, (value, id_) in list(values.items()):
+                if id_ in lost:
+                    values[key] = (value, REFUSED)
+        for call, id_ in self.calls.items():
+            self.calls[call] = REFUSED if id_ in lost else id_
+        for at, (value, id_) in enumerate(self.settings):
+            self.settings[at] = (value, REFUSED if id_ in lost else id_)
+        self.redacted = self.redacted or len(lost) < len(gone)
+        self.generation = -1 if self.redacted else generation
+
+
+def _extends(new: _List, old: _List) -> bool:
+    """Whether a list begins with all of another one."""
+    return len(old.objects) <= len(new.objects) and all(map(is_, old.objects, new.objects))
+
+
+class Threads:
+    """The objects of the threads used last, by workspace and thread. Thread-safe."""
+
+    def __init__(self, most: int = 256, weight: int = 100_000) -> None:
+        self._most, self._weight = most, weight
+        self._threads: OrderedDict[tuple[str, str], tuple[Objects, threading.RLock]] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def of(self, workspace: str, thread: str) -> tuple[Objects, threading.RLock]:
+        """Return a thread's objects, and the lock under which they are used."""
+        with self._guard:
+            found = self._threads.setdefault((workspace, thread), (Objects(), threading.RLock()))
+            self._threads.move_to_end((workspace, thread))
+            if len(self._threads) > self._most:
+                self._threads.popitem(last=False)
+            return found
+
+    def trim(self) -> None:
+        """Drop the threads used least while more objects are kept alive than is allowed."""
+        with self._guard:
+            total = sum(one.weight() for one, _ in self._threads.values())
+            while total > self._weight and len(self._threads) > 1:
+                _, (oldest, _) = self._threads.popitem(last=False)
+                total -= oldest.weight()

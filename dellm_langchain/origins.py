@@ -1,0 +1,217 @@
+"""What a task's values were made from: the captured prompts, the calls they answer, what it read.
+
+A reply that is the captured generation itself depends on exactly its prompt; a tool's result on the
+call it answers. Anything else may hold whatever its task could read: the prompts it sent and the
+whole checkpoint it started from, unless the user narrows that (`reads`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.types import Send
+
+from dellm import Atom, Place, Sources
+
+from .calls import Call, Prompt
+from .capture import captured
+from .messages import draft_of
+from .objects import Objects
+
+
+@dataclass(slots=True)
+class Task:
+    """Whose values are looked at: a task, or a whole step when `id` is None.
+
+    `place` is the checkpoint it read; `given`: its values come from outside, not from any task.
+    """
+
+    thread: str
+    thread_id: str
+    id: str | None
+    node: str | None
+    place: Place | None
+    since: int | None
+    given: bool
+    step: int | None = None
+
+
+class Origins:
+    """Gives each value of a task its sources; made for one write."""
+
+    def __init__(
+        self, task: Task, objects: Objects, serde: Any, reads: Mapping[str, frozenset[str]]
+    ) -> None:
+        self._task = task
+        self._objects = objects
+        self._serde = serde
+        self._reads = reads
+        self._rest: Sources | None = None
+        self.calls: dict[str, Atom] = {}  # tool calls made by messages of this write
+        self.atoms: dict[int, Atom] = {}  # the objects of this write
+
+    def of_message(self, message: BaseMessage) -> Sources | None:
+        """Return what a message was made from; None when it was given from outside."""
+        if self._task.given:
+            return None
+        if isinstance(message, AIMessage) and (call := self._reply(message)) is not None:
+            return self._exact(call)
+        if isinstance(message, ToolMessage) and (found := self._result(message)) is not None:
+            return found
+        if captured.given(message):
+            return None
+        return self.of_rest(inexact=True)
+
+    def replied_anew(self, message: BaseMessage) -> bool:
+        """Whether another task than the one that stored this message got it as a reply of its own."""
+        if self._task.id is None or not isinstance(message, AIMessage):
+            return False
+        maker = self._objects.maker(message)
+        if maker in {None, self._task.id}:
+            return False
+        return captured.of_reply(message, task_id=self._task.id) is not None
+
+    def of_value(self, value: object) -> Sources | None:
+        """Return what any other value was made from; a Send of a tool call depends on that call."""
+        if self._task.given:
+            return None
+        if isinstance(value, Send):
+            calls = [self._caller(one) for one in _call_ids(value.arg)]
+            if calls and None not in calls:
+                return Sources(also=tuple(one for one in calls if one is not None))
+        return self.of_rest()
+
+    def of_rest(self, *, inexact: bool = False) -> Sources:
+        """Return the sources of what cannot be told more exactly."""
+        if self._rest is None:
+            known: list[int] = []
+            also: list[Atom] = []
+            for call in self._calls():
+                ids, atoms = self._prompt(call.prompt)
+                known += ids
+                also += atoms
+            node = self._task.node
+            self._rest = Sources(
+                also=(*(Atom(known=one) for one in dict.fromkeys(known)), *also),
+                place=self._task.place,
+                channels=self._reads.get(node) if node is not None else None,
+                since=self._task.since,
+                inexact=inexact,
+            )
+        return self._rest
+
+    def _calls(self) -> list[Call]:
+        if self._task.id is not None:
+            return captured.of_task(self._task.id)
+        if self._task.step is None:
+            return []
+        return captured.of_step(self._task.thread_id, self._task.step)
+
+    def _reply(self, message: AIMessage) -> Call | None:
+        if self._task.id is None:
+            return captured.of_reply(message, thread_id=self._task.thread_id)
+        return captured.of_reply(message, task_id=self._task.id)
+
+    def _exact(self, call: Call) -> Sources:
+        known, atoms = self._prompt(call.prompt)
+        return Sources(
+            known=known,
+            context=atoms,
+            place=self._task.place,
+            since=self._task.since,
+            only_if_unknown=not call.opaque,
+            inexact=call.opaque,
+        )
+
+    def _result(self, message: ToolMessage) -> Sources | None:
+        """Return the sources of a tool's result, None when nothing is known of its run."""
+        run = captured.tool(message.tool_call_id, self._task.id)
+        caller = self._caller(message.tool_call_id)
+        if caller is None:
+            return None
+        if run is None and message.tool_call_id in self.calls and _structured(message):
+            return Sources(also=(caller,))
+        if run is None or run.reads_state or not run.gave(message):
+            rest = self.of_rest(inexact=True)
+            return Sources(
+                also=(caller, *rest.also), place=rest.place, channels=rest.channels,
+                since=rest.since, inexact=True,
+            )  # fmt: skip
+        also: list[Atom] = [caller]
+        for call in run.calls:
+            ids, atoms = self._prompt(call.prompt)
+            also += [Atom(known=one) for one in ids]
+            also += atoms
+        opaque = any(one.opaque for one in run.calls)
+        return Sources(
+            also=tuple(also), place=self._task.place, since=self._task.since,
+            only_if_unknown=not opaque, inexact=opaque,
+        )  # fmt: skip
+
+    def _caller(self, call_id: str | None) -> Atom | None:
+        if call_id is None:
+            return None
+        if call_id in self.calls:
+            return self.calls[call_id]
+        known = self._objects.calls.get(call_id)
+        return None if known is None else Atom(known=known)
+
+    def _prompt(self, prompt: Prompt) -> tuple[list[int], list[Atom]]:
+        """Return the records of a prompt: those known as they were sent, then the others."""
+        messages = list(prompt.messages)
+        contents = list(prompt.contents)
+        for at in sorted(prompt.constants, reverse=True):
+            del messages[at], contents[at]
+        head = 0
+        # A system prompt that was seen for the first time stands before what is known.
+        while (
+            head < len(messages)
+            and messages[head].id is None
+            and (self._objects.find(messages[head]) is None)
+        ):
+            head += 1
+        known = self._objects.prefix(messages[head:])
+        changed = next(
+            (
+                at
+                for at in range(len(known))
+                if messages[head + at].content is not contents[head + at]
+                and messages[head + at].content != contents[head + at]
+            ),
+            len(known),
+        )
+        known = known[:changed]
+        rest = [*range(head), *range(head + len(known), len(messages))]
+        return known, [self._seen(messages[at], contents[at]) for at in rest]
+
+    def _seen(self, message: BaseMessage, content: Any) -> Atom:
+        """Return a message of a prompt as an atom that is only looked up."""
+        same = message.content is content or message.content == content
+        if same and id(message) in self.atoms:
+            return self.atoms[id(message)]
+        known = self._objects.find(message) if same else None
+        if known is not None:
+            return Atom(known=known)
+        if message.id is None or not same:
+            return Atom(lookup=True)
+        return Atom(draft_of(message, self._task.thread, self._serde), lookup=True)
+
+
+def _structured(message: ToolMessage) -> bool:
+    """Whether this is the message by which an agent notes that it got its structured response."""
+    return type(message.content) is str and message.content.startswith("Returning structured")
+
+
+def _call_ids(value: Any) -> Iterable[str]:
+    """Yield the ids of the tool calls that a Send carries and nothing else; nothing if it has more."""
+    items = value if isinstance(value, list) else [value]
+    found = []
+    for one in items:
+        call = one.get("tool_call", one) if isinstance(one, dict) else None
+        if not isinstance(call, dict) or not isinstance(call.get("id"), str) or "args" not in call:
+            return []
+        found.append(call["id"])
+    return found

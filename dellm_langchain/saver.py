@@ -1,0 +1,303 @@
+"""DeLLMSaver: a LangGraph checkpointer whose checkpoints can forget.
+
+A swap-in for the stock savers. Source of the interface: langgraph.checkpoint.base of
+langgraph-checkpoint 4.3, `BaseCheckpointSaver`; the stock `InMemorySaver` where it is silent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from dellm import InvalidInput, Memory
+
+from .addresses import Address, thread_name
+from .channels import Channels, channels_of
+from .workspace import Workspace
+from .writing import Writer
+
+WAIT = 2.0  # seconds that a task's write waits for the checkpoint that the task has read
+
+
+class DeLLMSaver(BaseCheckpointSaver[Any]):
+    """Keeps a graph's checkpoints in a Memory, so that a forget reaches every one of them.
+
+    `workspace` names the key of `configurable` that says in whose workspace a run is; without it
+    everything is in the workspace of `memory`. `serde` writes what is not a message. `schema` is
+    the graph's state type: its Literals carry nobody's text, its defaults take the place of what
+    was erased. `defaults`, by channel, are more of those. `untracked` channels depend on nothing.
+    `reads` narrows what a node can have read to the channels given. `rebuild` makes a value anew,
+    from the surviving values of the other channels, where it was erased.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        workspace: str | None = None,
+        serde: SerializerProtocol | None = None,
+        schema: Any = None,
+        defaults: Mapping[str, Any] | None = None,
+        untracked: Collection[str] = (),
+        reads: Mapping[str, Collection[str]] | None = None,
+        rebuild: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
+    ) -> None:
+        super().__init__(serde=serde)
+        if not isinstance(memory, Memory):
+            raise InvalidInput("DeLLMSaver takes a dellm.Memory.")
+        self.memory = memory
+        self._key = workspace
+        self._channels: Channels = channels_of(schema, defaults, untracked, reads, rebuild)
+        self._workspaces: dict[str, Workspace] = {}
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(cls, conn_string: str, **options: Any) -> Iterator[Self]:
+        """Open a memory at a path or URL for a saver, and close it at the end.
+
+        `embedder=` goes to Memory.open; the other options to the saver.
+        """
+        with Memory.open(conn_string, embedder=options.pop("embedder", "auto")) as memory:
+            yield cls(memory, **options)
+
+    def for_workspace(self, name: str) -> Self:
+        """Return this saver for one workspace: for the calls that get no config."""
+        twin = copy.copy(self)
+        twin.memory = self.memory.workspace(name)
+        twin._key = None  # noqa: SLF001 - a copy of this very object
+        return twin
+
+    def _at(self, config: RunnableConfig, *, any_ns: bool = False) -> Address:
+        return Address.of(config, key=self._key, any_ns=any_ns)
+
+    def _of(self, config: RunnableConfig | None) -> Workspace:
+        name = self.memory.id
+        if self._key is not None:
+            found = (config or {}).get("configurable", {}).get(self._key)
+            if not isinstance(found, str) or not found.strip():
+                raise InvalidInput(
+                    f"The config names no workspace: configurable has no {self._key!r}."
+                    if config
+                    else "This call has no config that could name the workspace.",
+                    remedy=f"Pass configurable={{{self._key!r}: ...}}, or use for_workspace(id).",
+                )
+            name = found
+        known = self._workspaces.get(name)
+        if known is None or known.serde is not self.serde:
+            known = Workspace(self.memory.workspace(name), self.serde, self._channels)
+            self._workspaces[name] = known
+        return known
+
+    # writing
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint; return the config that addresses it.
+
+        What was erased meanwhile, and what was made from it, is left out.
+        """
+        address = self._at(config)
+        Writer(self._of(config), address, config).put(checkpoint, metadata, new_versions)
+        return address.config(address.ns or "", checkpoint["id"])
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store what a task wrote, with what it was made from."""
+        workspace, address = self._of(config), self._at(config)
+        end = time.monotonic() + WAIT
+        while not workspace.placed(address) and time.monotonic() < end:
+            time.sleep(0.002)
+        self._put_writes(workspace, config, writes, task_id, task_path)
+
+    def _put_writes(
+        self,
+        workspace: Workspace,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str,
+    ) -> None:
+        indexed = [
+            (WRITES_IDX_MAP.get(channel, at), channel, value)
+            for at, (channel, value) in enumerate(writes)
+        ]
+        Writer(workspace, self._at(config), config).put_writes(indexed, task_id, task_path)
+
+    # reading
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return the checkpoint the config addresses, or the newest of its thread; None if none."""
+        return self._of(config).get(self._at(config))
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the interface's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Yield checkpoints, newest first, whose metadata equals `filter`; `before` an earlier one."""
+        workspace = self._of(config)
+        address = None if config is None else self._at(config, any_ns=True)
+        earlier = None if before is None else self._at(before, any_ns=True).cid
+        if limit is not None and limit <= 0:
+            return
+        left = limit
+        for found in workspace.walk(address, earlier, filter or {}):
+            yield found
+            if left is not None:
+                left -= 1
+                if not left:
+                    return
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return, for channels kept as writes, the writes since their last stored value, and it."""
+        if not channels:
+            return {}
+        return self._of(config).delta_history(self._at(config), channels)
+
+    # discarding
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete a thread: checkpoints, writes and records; what a late run writes is refused."""
+        self._of(None).delete_thread(thread_name(thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints whose metadata has one of the run ids, and what only they held."""
+        self._of(None).checkpoints.delete_runs([str(one) for one in run_ids])
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread; a forget reaches the original and the copy from then on."""
+        self._of(None).checkpoints.copy_thread(
+            thread_name(source_thread_id), thread_name(target_thread_id)
+        )
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Thin threads out: "keep_latest" checkpoint of each namespace, or "delete" them all.
+
+        Kept are also the ancestors that a DeltaChannel is read from. Messages that only older
+        checkpoints held stay as memory: what was derived from them could not be found otherwise.
+        """
+        names = [thread_name(one) for one in thread_ids]
+        if strategy == "delete":
+            for name in names:
+                self._of(None).delete_thread(name)
+        elif strategy == "keep_latest":
+            self._of(None).checkpoints.keep_newest(names)
+        else:
+            raise InvalidInput("strategy= is 'keep_latest' or 'delete'.")
+
+    # async: the same, off the loop
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """As put."""
+        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """As put_writes; it waits for the task's checkpoint without keeping a thread busy."""
+        workspace, address = self._of(config), self._at(config)
+        end = time.monotonic() + WAIT
+        while not await asyncio.to_thread(workspace.placed, address) and time.monotonic() < end:  # noqa: ASYNC110 - another process may store it
+            await asyncio.sleep(0.002)
+        await asyncio.to_thread(self._put_writes, workspace, config, writes, task_id, task_path)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As get_tuple."""
+        return await asyncio.to_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the interface's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """As list."""
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while (one := await asyncio.to_thread(next, found, None)) is not None:
+            yield one
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """As get_delta_channel_history."""
+        return await asyncio.to_thread(
+            lambda: self.get_delta_channel_history(config=config, channels=channels)
+        )
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """As delete_thread."""
+        await asyncio.to_thread(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """As delete_for_runs."""
+        await asyncio.to_thread(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """As copy_thread."""
+        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """As prune."""
+        await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
+
+    # versions
+
+    def get_next_version(self, current: Any, channel: None) -> Any:  # noqa: ARG002 - deprecated
+        """Return the next version of a channel: a whole number, or the same form as before.
+
+        Threads adopted from a stock saver have versions like "00000000000000000000000000000003.x".
+        """
+        if current is None:
+            return 1
+        if isinstance(current, str):
+            number, _, rest = current.partition(".")
+            return f"{int(number) + 1:032}.{rest}"
+        return int(current) + 1
+
+    @property
+    def inexact(self) -> int:
+        """How many stored values have parents that may be more than what they were made from."""
+        return sum(one.inexact for one in self._workspaces.values())

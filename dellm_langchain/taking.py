@@ -1,0 +1,169 @@
+"""Taking a graph's values apart into cells: messages, items of lists, and other state.
+
+Made for one write. Every object becomes an atom once; afterwards `note` keeps which record holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import TASKS, _DeltaSnapshot
+from langgraph.types import Overwrite
+
+from dellm import Atom, Cell, Draft, Fields, Literal, Many, Sources, Wrapped
+
+from .messages import draft_of
+from .objects import REFUSED, Objects
+from .origins import Origins
+from .shapes import Dumped, dump, typed
+
+START = "__start__"
+DELTA, OVERWRITE, REMOVE = "delta", "overwrite", "remove"
+WRAPPERS = {_DeltaSnapshot: DELTA, Overwrite: OVERWRITE}
+PLAIN = frozenset({type(None), bool, int, float})
+STATE = "agent"  # the role of records that hold a graph's state
+
+
+class Taking:
+    """Takes the values of one write apart. `at` names the checkpoint at which tasks wrote them."""
+
+    def __init__(
+        self,
+        thread: str,
+        objects: Objects,
+        origins: Origins,
+        serde: SerializerProtocol,
+        *,
+        literals: Mapping[str, frozenset[Any]],
+        untracked: frozenset[str],
+        at: tuple[str, str] | None,
+        task: str | None = None,
+    ) -> None:
+        self._thread = thread
+        self._objects = objects
+        self._origins = origins
+        self._serde = serde
+        self._literals = literals
+        self._untracked = untracked
+        self._at = at
+        self._task = task
+        self._atoms = origins.atoms
+        self._held: list[tuple[Any, Atom]] = []
+        self._lists: list[tuple[list[Any], Many]] = []
+
+    @property
+    def inexact(self) -> int:
+        """How many atoms were stored whose parents may be more than what they were made from."""
+        return sum(
+            one.stored and one.made is not None and one.made.inexact for _, one in self._held
+        )
+
+    def cell(self, channel: str, value: Any) -> Cell:
+        """Return the cell of a channel's value."""
+        tracked = channel not in self._untracked
+        if channel == START and type(value) is dict and all(type(one) is str for one in value):
+            return Fields({name: self._value(name, one, tracked) for name, one in value.items()})
+        return self._value(channel, value, tracked)
+
+    def _value(self, channel: str, value: Any, tracked: bool) -> Cell:
+        kind = type(value)
+        if kind in PLAIN or (kind is str and value in self._literals.get(channel, ())):
+            return Literal(value)
+        if kind is list:
+            return self._list(channel, value, tracked)
+        if kind in WRAPPERS:
+            return Wrapped(WRAPPERS[kind], self._value(channel, value.value, tracked))
+        if isinstance(value, RemoveMessage):
+            return Wrapped(REMOVE, Literal(value.id))
+        return self.atom(value, tracked=tracked)
+
+    def _list(self, channel: str, value: list[Any], tracked: bool) -> Cell:
+        if all(type(one) in PLAIN for one in value):
+            return Literal(list(value))
+        known = self._objects.prefix(value)
+        # An item that is no message may have been changed in place, so it is looked at again.
+        if not all(isinstance(one, BaseMessage) for one in value):
+            known = []
+        atoms = [self.atom(one, tracked=tracked) for one in value[len(known) :]]
+        many = Many(known, atoms, kept=channel == TASKS)
+        if channel != TASKS:
+            self._lists.append((value, many))
+        return many
+
+    def atom(self, value: Any, *, tracked: bool = True) -> Atom:
+        """Return the atom of an object; the same one for the same object."""
+        found = self._atoms.get(id(value))
+        if found is None:
+            if isinstance(value, BaseMessage) and not isinstance(value, RemoveMessage):
+                found = self._message(value, tracked)
+            else:
+                found = self._state(value, tracked)
+            self._atoms[id(value)] = found
+            self._held.append((value, found))
+        return found
+
+    def _message(self, message: BaseMessage, tracked: bool) -> Atom:
+        known = self._objects.find(message)
+        anew = known is not None and self._origins.replied_anew(message)
+        if known is not None and not anew:
+            unnamed = self._objects.unnamed(message)
+            draft = draft_of(message, self._thread, self._serde) if unnamed else None
+            found = Atom(draft, known=known)
+        else:
+            draft = draft_of(message, self._thread, self._serde)
+            found = Atom(draft, made=self._made(message) if tracked else None, anew=anew)
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            if call["id"]:
+                self._origins.calls[call["id"]] = found
+        return found
+
+    def _made(self, message: BaseMessage) -> Sources | None:
+        source = self._objects.derived_from(message)
+        if source is not None:
+            return Sources(also=(Atom(known=source),))
+        return self._origins.of_message(message)
+
+    def _state(self, value: Any, tracked: bool) -> Atom:
+        if self._at is not None:
+            known = self._objects.found(*self._at, value)
+            if known is not None:
+                return Atom(known=known)
+        draft, messages = self._draft(value)
+        refs = tuple(self.atom(one, tracked=tracked) for one in messages)
+        return Atom(draft, made=self._origins.of_value(value) if tracked else None, refs=refs)
+
+    def _draft(self, value: Any) -> tuple[Draft, Sequence[BaseMessage]]:
+        """Return a value as a record; a str needs no payload."""
+        if type(value) is str:
+            return Draft(value, role=STATE, thread=self._thread, kind="state"), ()
+        if isinstance(value, RemoveMessage):
+            dumped = Dumped(b"0" + typed(value, self._serde), [], [])
+        else:
+            dumped = dump(value, self._serde)
+        text = "\n".join(dict.fromkeys(dumped.strings))
+        draft = Draft(text, role=STATE, thread=self._thread, kind="state", payload=dumped.payload)
+        return draft, dumped.messages
+
+    # afterwards
+
+    def note(self, ns: str, cid: str, *, wrote: bool) -> None:
+        """Keep which records hold the objects; `wrote` for the values of a task at a checkpoint."""
+        for value, atom in self._held:
+            id_ = atom.id or REFUSED
+            if not isinstance(value, BaseMessage):
+                if wrote:
+                    self._objects.wrote(ns, cid, value, id_)
+            elif atom.stored or id_ == REFUSED or self._objects.find(value) is None:
+                self._objects.note(value, id_, self._task)
+        for call, atom in self._origins.calls.items():
+            if atom.id:
+                self._objects.calls[call] = atom.id
+
+    def note_lists(self) -> None:
+        """Keep the records of the lists that were taken apart: they are the values of channels now."""
+        for value, many in self._lists:
+            ids = [*many.known, *(one.id or REFUSED for one in many.atoms)]
+            self._objects.note_list(value, ids)

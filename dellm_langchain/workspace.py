@@ -1,0 +1,232 @@
+"""One workspace as a saver sees it: reading checkpoints, and the objects of its threads."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from langgraph.checkpoint.base import (
+    Checkpoint,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    PendingWrite,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from dellm import Loaded, Memory, Place, Snapshot, StoredWrite
+
+from .addresses import Address, LoadedId
+from .channels import Channels
+from .giving import ABSENT, Giving, Shelf
+from .objects import Objects, Threads
+
+PAGE = 20  # checkpoints that a listing reads at a time
+PLACED = 4_096  # checkpoints known to be stored
+
+
+class Workspace:
+    """A workspace's checkpoints for one saver. Thread-safe."""
+
+    def __init__(self, memory: Memory, serde: SerializerProtocol, channels: Channels) -> None:
+        self.memory = memory
+        self.checkpoints = memory.checkpoints
+        self.serde = serde
+        self.channels = channels
+        self.inexact = 0
+        self._shelf = Shelf(serde)
+        self._threads = Threads()
+        self._placed: OrderedDict[Place, None] = OrderedDict()
+        self._generation = -1
+        self._guard = threading.Lock()
+
+    # what is known of a thread
+
+    def objects(self, thread: str) -> tuple[Objects, threading.RLock]:
+        """Return a thread's objects, and the lock under which they are used."""
+        return self._threads.of(self.memory.id, thread)
+
+    def refresh(self, objects: Objects) -> None:
+        """Take note in a thread's objects of what was erased since they were used last."""
+        if objects.generation == self._generation and self._generation >= 0:
+            return
+        standing = self.checkpoints.standing(objects.ids())
+        objects.refresh(standing.generation, standing.gone)
+        self._generation = standing.generation
+
+    def learned(self, generation: int) -> None:
+        """Take note of the workspace's generation, and let go of what is kept too long."""
+        self._generation = generation
+        self._threads.trim()
+
+    def placed(self, address: Address) -> bool:
+        """Whether the addressed checkpoint is stored."""
+        place = address.place
+        if place is None or place in self._placed:
+            return True
+        if self.checkpoints.exists(place):
+            self.note_placed(place)
+            return True
+        return False
+
+    def note_placed(self, place: Place) -> None:
+        """Keep that a checkpoint is stored."""
+        with self._guard:
+            self._placed[place] = None
+            while len(self._placed) > PLACED:
+                self._placed.popitem(last=False)
+
+    # reading
+
+    def get(self, address: Address) -> CheckpointTuple | None:
+        """Return the addressed checkpoint, or the newest of its line."""
+        cid = None if address.cid is None else str(address.cid)
+        objects, lock = self.objects(address.thread)
+        with lock:
+            snapshot = self.checkpoints.get(address.thread, address.ns or "", cid, self._shelf.of)
+            if not snapshot.loaded:
+                return None
+            if objects.generation != snapshot.generation:
+                self.learned(snapshot.generation)
+                self.refresh(objects)
+            self.note_placed(snapshot.loaded[0].place)
+            return self._tuple(snapshot, snapshot.loaded[0], address, objects)
+
+    def walk(
+        self, address: Address | None, before: str | None, wanted: Mapping[str, Any]
+    ) -> Iterator[CheckpointTuple]:
+        """Yield the checkpoints of a thread, or of all, newest first."""
+        if address is not None and address.cid is not None and address.ns is not None:
+            one = self.get(address)
+            if one is not None and _matches(one, wanted):
+                yield one
+            return
+        after: tuple[str, str, str] | None = None
+        while True:
+            snapshot = self.checkpoints.page(
+                None if address is None else address.thread,
+                None if address is None else address.ns,
+                self._shelf.of,
+                before=before,
+                after=after,
+                limit=PAGE,
+            )
+            for loaded in snapshot.loaded:
+                place = loaded.place
+                at = address or Address(place.thread, place.ns, None, {})
+                if address is None or address.cid in {None, place.cid}:
+                    found = self._tuple(snapshot, loaded, at, None)
+                    if _matches(found, wanted):
+                        yield found
+            if len(snapshot.loaded) < PAGE:
+                return
+            last = snapshot.loaded[-1].place
+            after = (last.thread, last.ns, last.cid)
+
+    def _tuple(
+        self, snapshot: Snapshot, loaded: Loaded, address: Address, objects: Objects | None
+    ) -> CheckpointTuple:
+        giving = self._giving(snapshot, loaded, objects)
+        place = loaded.place
+        return CheckpointTuple(
+            address.config(place.ns, LoadedId(place.cid, snapshot.head, snapshot.generation)),
+            self._checkpoint(snapshot, loaded, giving),
+            self._metadata(loaded, giving),
+            None if loaded.parent is None else address.config(place.ns, loaded.parent),
+            self._writes(loaded, giving),
+        )
+
+    def _giving(self, snapshot: Snapshot, loaded: Loaded, objects: Objects | None) -> Giving:
+        records = self._shelf.take(snapshot.generation, loaded.records)
+        # Nothing was ever erased in a workspace without a ledger entry.
+        erased = self.checkpoints.erased_calls if snapshot.head else None
+        return Giving(loaded, records, self.serde, erased, objects)
+
+    def _checkpoint(self, snapshot: Snapshot, loaded: Loaded, giving: Giving) -> Checkpoint:
+        body = loaded.body
+        given = {name: giving.value(cell) for name, cell in body.cells.items()}
+        values = {name: value for name, value in given.items() if value is not ABSENT}
+        lost = loaded.lost | (given.keys() - values.keys())
+        self.channels.filled(values, lost, loaded.gone | lost)
+        made: dict[str, Any] = dict(
+            v=body.v,
+            ts=body.ts,
+            id=LoadedId(loaded.place.cid, snapshot.head, snapshot.generation),
+            channel_values=values,
+            channel_versions=dict(body.versions),
+            versions_seen={node: dict(seen) for node, seen in body.seen.items()},
+            updated_channels=None if body.updated is None else list(body.updated),
+            **body.others,
+        )
+        return cast("Checkpoint", made)
+
+    def _metadata(self, loaded: Loaded, giving: Giving) -> Any:
+        found = dict(loaded.body.metadata)
+        if loaded.body.settings:
+            said = giving.value(loaded.body.settings)
+            if said is not ABSENT:
+                found.update(said)
+        return found
+
+    def _writes(self, loaded: Loaded, giving: Giving) -> list[PendingWrite]:
+        found: list[PendingWrite] = []
+        for one in sorted(loaded.writes, key=lambda one: (one.path, one.task, one.at)):
+            value = self._written(one, giving)
+            if value is not ABSENT:
+                found.append((one.task, one.channel, value))
+        return found
+
+    def _written(self, one: StoredWrite, giving: Giving) -> Any:
+        value = giving.value(one.cell)
+        # A list of which nothing is left is a write that never was; an empty one is kept.
+        emptied = type(value) is list and not value and _held_something(one.cell)
+        return ABSENT if emptied else value
+
+    def delta_history(
+        self, address: Address, channels: Sequence[str]
+    ) -> dict[str, DeltaChannelHistory]:
+        """Return the writes of channels since their last stored value, oldest first, and it."""
+        writes: dict[str, list[PendingWrite]] = {name: [] for name in channels}
+        seeds: dict[str, Any] = {}
+        left = set(channels)
+        thread, ns = address.thread, address.ns or ""
+        start = self.get(address) if address.cid is None else None
+        cid = start.checkpoint["id"] if start is not None else address.cid
+        above = () if cid is None else self.checkpoints.ancestors(
+            thread, ns, str(cid), self._shelf.of
+        )  # fmt: skip
+        for snapshot in above:
+            loaded = snapshot.loaded[0]
+            giving = self._giving(snapshot, loaded, None)
+            for write in reversed(self._writes(loaded, giving)):
+                if write[1] in left:
+                    writes[write[1]].append(write)
+            for name in sorted(left & loaded.body.cells.keys()):
+                value = giving.value(loaded.body.cells[name])
+                if value is not ABSENT:
+                    seeds[name] = value
+                left.discard(name)
+            if not left:
+                break
+        return {
+            name: DeltaChannelHistory(writes=list(reversed(found)), seed=seeds[name])
+            if name in seeds
+            else DeltaChannelHistory(writes=list(reversed(found)))
+            for name, found in writes.items()
+        }
+
+    def delete_thread(self, thread: str) -> None:
+        """Delete a thread, and forget what was known of its objects."""
+        self.checkpoints.delete_thread(thread)
+        with self._guard:
+            self._placed.clear()
+
+
+def _held_something(cell: Any) -> bool:
+    return isinstance(cell, list) and len(cell) > 1 and bool(cell[1])
+
+
+def _matches(found: CheckpointTuple, wanted: Mapping[str, Any]) -> bool:
+    absent = object()
+    return all(found.metadata.get(key, absent) == value for key, value in wanted.items())

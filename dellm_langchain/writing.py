@@ -1,0 +1,193 @@
+"""What a graph hands its saver, written to a workspace with what it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    get_serializable_checkpoint_metadata,
+)
+
+import dellm
+from dellm import Atom, Body, Draft, Place, TaskWrite
+
+from .addresses import Address
+from .objects import REFUSED, Objects
+from .origins import Origins, Task
+from .shapes import dump
+from .taking import PLAIN, START, Taking
+from .workspace import Workspace
+
+NULL_TASK = "00000000-0000-0000-0000-000000000000"
+GIVEN = frozenset({"input", "update", "fork"})
+# Metadata that holds numbers and ids of the framework; the rest is a record of its own.
+NUMBERS = frozenset({"source", "step", "parents", "counters_since_delta_snapshot", "run_id"})
+KEYS = frozenset(
+    {"v", "id", "ts", "channel_values", "channel_versions", "versions_seen", "updated_channels"}
+)
+
+
+class Writer:
+    """Writes to one line of one workspace, on behalf of one call of the saver."""
+
+    def __init__(self, workspace: Workspace, address: Address, config: RunnableConfig) -> None:
+        self._workspace = workspace
+        self._address = address
+        self._config = config
+        self._ns = address.ns or ""
+
+    def put(
+        self, checkpoint: Checkpoint, metadata: CheckpointMetadata, new: ChannelVersions
+    ) -> None:
+        """Store a checkpoint."""
+        workspace, address = self._workspace, self._address
+        objects, lock = workspace.objects(address.thread)
+        with lock:
+            workspace.refresh(objects)
+            said = get_serializable_checkpoint_metadata(self._config, metadata)
+            numbers, settings = _split(said)
+            taking = self._taking(objects, self._step(numbers), address.place)
+            values = checkpoint["channel_values"]
+            place = Place(address.thread, self._ns, checkpoint["id"])
+            named = self._settings(objects, settings)
+            written = workspace.checkpoints.put(
+                dellm.Checkpoint(
+                    place=place,
+                    parent=None if address.cid is None else str(address.cid),
+                    body=_body(checkpoint, numbers),
+                    values=list(values),
+                    unchanged=frozenset(values.keys() - new.keys()),
+                    cell=lambda name: taking.cell(name, values[name]),
+                    settings=named,
+                    since=address.since,
+                    run=numbers.get("run_id"),
+                ),
+                objects.generation,
+            )
+            taking.note(self._ns, checkpoint["id"], wrote=START in values)
+            taking.note_lists()
+            if named is not None:
+                objects.settings.append((settings, named.id or REFUSED))
+            self._done(objects, taking, written.generation, place)
+
+    def put_writes(
+        self, writes: Sequence[tuple[int, str, Any]], task_id: str, task_path: str
+    ) -> None:
+        """Store what a task wrote: (index, channel, value) each."""
+        workspace, address = self._workspace, self._address
+        place = address.place or Place(address.thread, self._ns, "")
+        objects, lock = workspace.objects(address.thread)
+        with lock:
+            workspace.refresh(objects)
+            taking = self._taking(objects, self._task(task_id, task_path), place)
+            # Messages first: what else the task wrote may be joined to the calls they make.
+            order = sorted(writes, key=lambda one: one[1] == "__pregel_tasks")
+            cells = {id(one): taking.cell(one[1], one[2]) for one in order}
+            written = workspace.checkpoints.put_writes(
+                place,
+                task_id,
+                task_path,
+                [TaskWrite(one[0], one[1], cells[id(one)]) for one in writes],
+                objects.generation,
+            )
+            taking.note(self._ns, place.cid, wrote=True)
+            self._done(objects, taking, written.generation, None)
+
+    def _done(self, objects: Objects, taking: Taking, generation: int, place: Place | None) -> None:
+        workspace = self._workspace
+        if place is not None:
+            workspace.note_placed(place)
+        workspace.inexact += taking.inexact
+        if objects.generation not in {generation, -1}:
+            workspace.learned(generation)
+            workspace.refresh(objects)
+        elif objects.generation == -1 and not objects.redacted:
+            objects.generation = generation
+        workspace.learned(generation)
+
+    # whose values these are
+
+    def _step(self, metadata: Mapping[str, Any]) -> Task:
+        """Return the step that made a checkpoint's values, where no task is named."""
+        address, source = self._address, metadata.get("source")
+        outer = address.outer(metadata.get("parents") or {})
+        return Task(
+            thread=address.thread,
+            thread_id=str(self._config["configurable"]["thread_id"]),
+            id=None,
+            node=None,
+            place=outer if source == "input" and outer is not None else address.place,
+            since=address.since,
+            given=source in GIVEN and not (source == "input" and outer is not None),
+            step=metadata.get("step"),
+        )
+
+    def _task(self, task_id: str, path: str) -> Task:
+        """Return the task that wrote; one without a path writes what came from outside."""
+        address = self._address
+        node = path.rpartition(", ")[2] if path else None
+        outside = task_id == NULL_TASK or not path or node == START
+        outer = address.outer({}) if outside and task_id != NULL_TASK else None
+        return Task(
+            thread=address.thread,
+            thread_id=str(self._config["configurable"]["thread_id"]),
+            id=task_id,
+            node=node,
+            place=address.place if outer is None else outer,
+            since=address.since,
+            given=outside and outer is None,
+        )
+
+    def _taking(self, objects: Objects, task: Task, at: Place | None) -> Taking:
+        workspace = self._workspace
+        channels = workspace.channels
+        return Taking(
+            self._address.thread,
+            objects,
+            Origins(task, objects, workspace.serde, channels.reads),
+            workspace.serde,
+            literals=channels.literals,
+            untracked=channels.untracked,
+            at=None if at is None else (at.ns, at.cid),
+            task=task.id,
+        )
+
+    def _settings(self, objects: Objects, settings: Mapping[str, Any]) -> Atom | None:
+        """Return the record of what came with the metadata; the same one while that is the same."""
+        if not settings:
+            return None
+        for known, id_ in objects.settings:
+            if known == settings:
+                return Atom(known=id_)
+        payload, _, strings = dump(dict(settings), self._workspace.serde)
+        text = "\n".join(dict.fromkeys(strings))
+        return Atom(
+            Draft(text, role="metadata", thread=self._address.thread, kind="state", payload=payload)
+        )
+
+
+def _split(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the numbers of a checkpoint's metadata, and what else the caller's config said."""
+    numbers = {
+        key: value for key, value in metadata.items() if key in NUMBERS or type(value) in PLAIN
+    }
+    return numbers, {key: value for key, value in metadata.items() if key not in numbers}
+
+
+def _body(checkpoint: Checkpoint, metadata: Mapping[str, Any]) -> Body:
+    updated = checkpoint.get("updated_channels")
+    return Body(
+        v=checkpoint["v"],
+        ts=checkpoint["ts"],
+        versions=dict(checkpoint["channel_versions"]),
+        cells={},
+        seen={node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
+        updated=None if updated is None else list(updated),
+        metadata=metadata,
+        others={key: value for key, value in checkpoint.items() if key not in KEYS},
+    )
