@@ -130,14 +130,14 @@ class Objects:
         known = self._known.get(id(message))
         return known is not None and not known.named and message.id is not None
 
-    def note(self, message: BaseMessage, id_: int, maker: str | None = None) -> None:
-        """Keep that a record holds a message object."""
+    def note(
+        self, message: BaseMessage, id_: int, maker: str | None = None, *, named: bool = True
+    ) -> None:
+        """Keep that a record holds a message object; `named`: that it has the message's id."""
         content = message.content if type(message.content) is str else copied(message.content)
         key = id(message)
         ref = weakref.ref(message, lambda _: self._known.pop(key, None))
-        self._known[key] = _Known(
-            ref, id_, message.id is not None, content, _witness(message), maker
-        )
+        self._known[key] = _Known(ref, id_, named, content, _witness(message), maker)
 
     def note_derived(self, message: BaseMessage, id_: int) -> None:
         """Keep that a message object is a repaired copy of a record, which no record holds yet."""
@@ -198,6 +198,13 @@ class Objects:
         while len(self._written) > PLACES:
             self._written.popitem(last=False)
 
+    def raw(self, ns: str, cid: str, message: BaseMessage) -> int | None:
+        """Return the record of what a message was made of: a str, pair or dict with its content."""
+        for value, id_ in self._written.get((ns, cid), {}).values():
+            if id_ and _content_of(value) == message.content:
+                return id_
+        return None
+
     # forgetting
 
     def ids(self) -> set[int]:
@@ -234,6 +241,15 @@ class Objects:
             self.settings[at] = (value, REFUSED if id_ in lost else id_)
         self.redacted = self.redacted or len(lost) < len(gone)
         self.generation = -1 if self.redacted else generation
+
+
+def _content_of(value: object) -> object:
+    """Return the content of what LangGraph turns into a message, None of anything else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (tuple, list)) and len(value) == 2:
+        return value[1]
+    return value.get("content") if isinstance(value, dict) else None
 
 
 def _extends(new: _List, old: _List) -> bool:

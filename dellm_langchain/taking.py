@@ -6,6 +6,7 @@ Made for one write. Every object becomes an atom once; afterwards `note` keeps w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage
@@ -113,12 +114,18 @@ class Taking:
             draft = draft_of(message, self._thread, self._serde) if unnamed else None
             found = Atom(draft, known=known)
         else:
-            draft = draft_of(message, self._thread, self._serde)
-            found = Atom(draft, made=self._made(message) if tracked else None, anew=anew)
+            found = self._new_message(message, tracked, anew)
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             if call["id"]:
                 self._origins.calls[call["id"]] = found
         return found
+
+    def _new_message(self, message: BaseMessage, tracked: bool, anew: bool) -> Atom:
+        draft = draft_of(message, self._thread, self._serde)
+        raw = None if self._at is None else self._objects.raw(*self._at, message)
+        if raw is not None:
+            return Atom(replace(draft, copy_of=raw), made=Sources(also=(Atom(known=raw),)))
+        return Atom(draft, made=self._made(message) if tracked else None, anew=anew)
 
     def _made(self, message: BaseMessage) -> Sources | None:
         source = self._objects.derived_from(message)
@@ -149,15 +156,20 @@ class Taking:
 
     # afterwards
 
-    def note(self, ns: str, cid: str, *, wrote: bool) -> None:
-        """Keep which records hold the objects; `wrote` for the values of a task at a checkpoint."""
+    def note(self, ns: str, cid: str) -> None:
+        """Keep which records hold the objects that were written at a checkpoint."""
         for value, atom in self._held:
             id_ = atom.id or REFUSED
             if not isinstance(value, BaseMessage):
-                if wrote:
-                    self._objects.wrote(ns, cid, value, id_)
-            elif atom.stored or id_ == REFUSED or self._objects.find(value) is None:
-                self._objects.note(value, id_, self._task)
+                self._objects.wrote(ns, cid, value, id_)
+            elif (
+                atom.stored
+                or id_ == REFUSED
+                or atom.draft is not None
+                or self._objects.find(value) is None
+            ):
+                named = atom.draft is not None and atom.draft.framework_id is not None
+                self._objects.note(value, id_, self._task, named=named)
         for call, atom in self._origins.calls.items():
             if atom.id:
                 self._objects.calls[call] = atom.id

@@ -69,7 +69,9 @@ class Writer:
                 ),
                 objects.generation,
             )
-            taking.note(self._ns, checkpoint["id"], wrote=START in values)
+            # The task whose write this is may be heard of later; what was put in, at its first step.
+            for cid in (str(address.cid), *([checkpoint["id"]] if START in values else ())):
+                taking.note(self._ns, cid)
             taking.note_lists()
             if named is not None:
                 objects.settings.append((settings, named.id or REFUSED))
@@ -95,7 +97,7 @@ class Writer:
                 [TaskWrite(one[0], one[1], cells[id(one)]) for one in writes],
                 objects.generation,
             )
-            taking.note(self._ns, place.cid, wrote=True)
+            taking.note(self._ns, place.cid)
             self._done(objects, taking, written.generation, None)
 
     def _done(self, objects: Objects, taking: Taking, generation: int, place: Place | None) -> None:

@@ -162,11 +162,15 @@ def _only_matches(plan: Plan) -> Plan:
 
 def delete_runs(work: Work, runs: Sequence[str]) -> None:
     """Delete the checkpoints of runs, and the records that no other checkpoint holds."""
-    rows = work.tx.all(
-        "select line, cid from checkpoint where ws = :ws and run in :runs",
-        ws=work.scope.ws,
-        runs=[encode(run) for run in runs],
-    )
+    rows = [
+        row
+        for run in runs
+        for row in work.tx.all(
+            "select line, cid from checkpoint where ws = :ws and run = :run",
+            ws=work.scope.ws,
+            run=encode(run),
+        )
+    ]
     _drop(work, [(row[0], bytes(row[1])) for row in rows], only_state=False)
 
 
