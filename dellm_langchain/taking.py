@@ -66,7 +66,9 @@ class Taking:
         """Return the cell of a channel's value."""
         tracked = channel not in self._untracked
         if channel == START and type(value) is dict and all(type(one) is str for one in value):
-            return Fields({name: self._value(name, one, tracked) for name, one in value.items()})
+            cells = {name: self._value(name, one, tracked) for name, one in value.items()}
+            self._lists.clear()  # an input is no channel's value, and its messages have no ids yet
+            return Fields(cells)
         return self._value(channel, value, tracked)
 
     def _value(self, channel: str, value: Any, tracked: bool) -> Cell:

@@ -16,7 +16,11 @@ from uuid import uuid4
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    HumanInTheLoopMiddleware,
+    SummarizationMiddleware,
+)
 from langchain.agents.structured_output import ToolStrategy
 from langchain.tools import ToolRuntime
 from langchain_core.caches import InMemoryCache
@@ -31,22 +35,25 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
     merge_message_runs,
+    message_chunk_to_message,
 )
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, tool
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_store
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, InjectedStore
 from langgraph.store.base import BaseStore
-from langgraph.types import Command, RetryPolicy, Send
+from langgraph.types import Command, RetryPolicy, Send, interrupt
+from openai_server import OpenAIServer
 from pydantic import BaseModel, Field
 
 from dellm_langchain.calls import Prompt, generated, text_of
-from dellm_langchain.capture import Call, Captured, captured
+from dellm_langchain.capture import Call, Captured, _Handler, captured
 from dellm_langchain.injection import reads_state
 
 Answer = Callable[[list[BaseMessage]], AIMessage]
@@ -807,6 +814,62 @@ def test_a_streamed_reply_put_together_by_the_node_is_known() -> None:
     assert exactly(captured.of_reply(whole), model.heard[0])
 
 
+@pytest.mark.parametrize("options", [{}, {"streaming": True}, {"stream_usage": True}], ids=str)
+def test_replies_of_a_real_client_are_known_streamed_or_not(options: dict[str, Any]) -> None:
+    with OpenAIServer() as server:
+        model = ChatOpenAI(model="small", base_url=server.url, api_key="none", **options)
+        given, where = HumanMessage("what is it?", id=str(uuid4())), in_thread()
+        whole = None
+        for chunk in model.stream([given], where):
+            whole = chunk if whole is None else whole + chunk
+        assert whole is not None
+        for reply in (model.invoke([given], where), whole, message_chunk_to_message(whole)):
+            assert exactly(captured.of_reply(reply), [given])
+        agent = create_agent(model, [], name="small", checkpointer=InMemorySaver())
+        for how in ("invoke", "ainvoke", "messages", "all", "async all"):
+            at = config()
+            run(agent, {"messages": [HumanMessage("hi")]}, how, at)
+            first, last = agent.get_state(at).values["messages"]
+            call = captured.of_reply(last)
+            assert call is not None
+            assert call.prompt.ids == (first.id,)
+
+
+def test_a_call_repeated_after_an_interrupt_belongs_to_the_same_task() -> None:
+    model, saver = Scripted(answer=last_text), Watching()
+
+    def node(state: MessagesState) -> dict[str, Any]:
+        model.invoke(state["messages"])
+        return {"messages": [model.invoke([*state["messages"], HumanMessage(interrupt("?"))])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("bot", node)
+    graph.add_edge(START, "bot")
+    compiled, where = graph.compile(checkpointer=saver), config()
+    compiled.invoke({"messages": [HumanMessage("hi")]}, where)
+    compiled.invoke(Command(resume="yes"), where)
+    ((task_id, reply),) = saver.written(AIMessage)
+    found = captured.of_task(task_id)
+    assert [exactly(*pair) for pair in zip(found, model.heard, strict=True)] == [True] * 3
+    assert captured.of_reply(reply) is found[-1]
+    assert [one.text for one in found[-1].prompt] == ["hi", "yes"]
+
+
+def test_a_call_that_a_person_edited_is_no_longer_what_the_model_said() -> None:
+    model, saver = Scripted(answer=tools_first(("add", {"a": 1, "b": 2}))), Watching()
+    review = HumanInTheLoopMiddleware(interrupt_on={"add": True})
+    agent, where = create_agent(model, [add], middleware=[review], checkpointer=saver), config()
+    agent.invoke({"messages": [HumanMessage("hi")]}, where)
+    kept = agent.get_state(where).values["messages"][-1]
+    assert captured.of_reply(kept) is not None
+    edited = {"name": "add", "args": {"a": 5, "b": 5}}
+    agent.invoke(Command(resume={"decisions": [{"type": "edit", "edited_action": edited}]}), where)
+    first = agent.get_state(where).values["messages"][1]
+    assert first.id == kept.id
+    assert first.tool_calls[0]["args"] == {"a": 5, "b": 5}
+    assert captured.of_reply(first) is None
+
+
 def test_many_threads_at_once_are_kept_apart() -> None:
     model, saver = Scripted(answer=tools_first(("add", {"a": 1, "b": 2}))), Watching()
     agent = create_agent(model, [add], checkpointer=saver)
@@ -909,6 +972,17 @@ class ClassStateTool(BaseTool):
         return text + str(len(state))
 
 
+class StateSchema(BaseModel):
+    text: str
+    state: Annotated[dict, InjectedState]
+
+
+@tool(args_schema=StateSchema)
+def told_by_schema(text: str, state) -> str:
+    """Do it."""
+    return text + str(len(state))
+
+
 def any_arguments(**arguments: Any) -> str:
     return str(arguments)
 
@@ -944,6 +1018,7 @@ READING = [
     (tool(with_config), True),
     (tool(calls_store), True),
     (ClassStateTool(), True),
+    (told_by_schema, True),
     (from_json(any_with_runtime), True),
     (StructuredTool(name="builtin", description="", args_schema=JSON_SCHEMA, func=dict), True),
 ]
@@ -956,11 +1031,20 @@ def test_whether_a_tool_can_read_the_state_is_told_from_the_tool(
     assert reads_state(one) is reads
 
 
-@pytest.mark.parametrize("how", ["invoke", "ainvoke", "messages", "async all"])
+SYNC_WAYS, ASYNC_WAYS = ["invoke", "messages", "all"], ["ainvoke", "async all", "events"]
+FOUND = [
+    (how, one, reads)
+    for ways, tools in [
+        (SYNC_WAYS + ASYNC_WAYS, [(tool(plain), False), (tool(with_runtime), True)]),
+        (ASYNC_WAYS, [(tool(plain_later), False), (tool(with_typed_runtime_later), True)]),
+    ]
+    for how in ways
+    for one, reads in tools
+]
+
+
 @pytest.mark.parametrize(
-    ("one", "reads"),
-    [(tool(plain), False), (tool(with_runtime), True), (tool(with_field), True)],
-    ids=["plain", "runtime", "field"],
+    ("how", "one", "reads"), FOUND, ids=[f"{one.name}-{how}" for how, one, _ in FOUND]
 )
 def test_the_tool_is_found_from_its_run(how: str, one: BaseTool, reads: bool) -> None:
     with ran(one) as (saver, agent):
@@ -998,6 +1082,37 @@ def test_a_tool_reads_what_a_tool_inside_it_reads() -> None:
     found = captured.tool(result.tool_call_id, task_id)
     assert found is not None
     assert (found.name, found.reads_state) == ("outer", True)
+
+
+def test_a_call_inside_tools_inside_tools_belongs_to_the_innermost() -> None:
+    model = Scripted(answer=last_text)
+
+    @tool
+    def deep(text: str) -> str:
+        """Do it."""
+        return model.invoke([HumanMessage(text)]).text
+
+    inner = create_agent(Scripted(answer=tools_first(("deep", {"text": "deep"}))), [deep])
+
+    @tool
+    def shallow(text: str) -> str:
+        """Do it."""
+        return inner.invoke({"messages": [HumanMessage(text)]})["messages"][-1].text
+
+    with ran(shallow) as (saver, agent):
+        agent.invoke({"messages": [HumanMessage("hi")]}, config())
+    results = {one.name: (at, one.tool_call_id) for at, one in saver.written(ToolMessage)}
+    runs = {name: captured.tool(call, at) for name, (at, call) in results.items()}
+    assert runs["deep"] is not None
+    assert runs["shallow"] is not None
+    (call,) = runs["deep"].calls
+    assert exactly(call, model.heard[0])
+    assert call.tool_call_id == runs["deep"].tool_call_id
+    assert call in runs["shallow"].calls
+    assert len(runs["shallow"].calls) == 3
+    assert {one.tool_call_id for one in runs["shallow"].calls} == {
+        one.tool_call_id for one in (runs["deep"], runs["shallow"])
+    }
 
 
 def test_a_result_rewritten_by_middleware_is_not_what_the_tool_gave() -> None:
@@ -1175,6 +1290,17 @@ def test_a_prompt_that_cannot_be_read_is_opaque_and_does_not_stop_the_run() -> N
     kept = Captured()
     kept.call_started(uuid4(), None, in_task("odd"), [object()])
     assert [one.opaque for one in kept.of_task("odd")] == [True]
+
+
+def test_a_call_that_could_not_be_noted_does_not_pass_for_one_that_never_was() -> None:
+    class Full(Captured):
+        def call_started(self, *_: Any) -> None:
+            raise MemoryError
+
+    model = Scripted(answer=last_text)
+    with pytest.raises(MemoryError):
+        model.invoke([HumanMessage("hi")], {"callbacks": [_Handler(Full())]})
+    assert model.heard == []
 
 
 def test_nothing_of_a_memory_shows_in_how_captured_values_are_printed() -> None:
