@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, is_dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, overload
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 from pydantic import BaseModel
 
 if TYPE_CHECKING:
@@ -151,7 +151,16 @@ class ToolRun:
     tasks: tuple[str, ...]
     reads_state: bool
     calls: tuple[Call, ...]
+    inputs: frozenset[int | None]
     outputs: frozenset[int]
+
+    def asked(self, call: ToolCall) -> bool:
+        """Whether the tool ran with just the arguments of this call, the injected ones left out.
+
+        False when a person or middleware has edited them: they then come from elsewhere too.
+        """
+        args = fingerprint(call["args"])
+        return args is not None and self.inputs == {args}
 
     def gave(self, message: ToolMessage) -> bool:
         """Whether the message's content and artifact are what the tool itself returned.
@@ -204,7 +213,7 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-def _fingerprint(value: Any) -> int | None:
+def fingerprint(value: Any) -> int | None:
     """Return a 64-bit number that equal values share within this process, None if there is none."""
     try:
         return hash(_hashable(value))
@@ -220,12 +229,12 @@ def generated(message: BaseMessage) -> int | None:
     values = list(_GENERATED(message))
     if isinstance(message, AIMessage):
         values += _CALLS(message)
-    return _fingerprint(values)
+    return fingerprint(values)
 
 
 def returned(message: ToolMessage) -> int | None:
     """Return the fingerprint of what a tool returned as this message, None if it can't be taken."""
-    return _fingerprint(_RESULT(message))
+    return fingerprint(_RESULT(message))
 
 
 def messages_within(value: Any) -> list[BaseMessage]:

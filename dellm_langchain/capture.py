@@ -99,8 +99,8 @@ class _Handler(BaseCallbackHandler):
         **more: Any,
     ) -> None:
         name = (serialized or {}).get("name") or ""
-        call = more.get("tool_call_id")
-        self._into.tool_started(run_id, parent_run_id, metadata or {}, call, name)
+        call, inputs = more.get("tool_call_id"), more.get("inputs")
+        self._into.tool_started(run_id, parent_run_id, metadata or {}, call, name, inputs)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         self._into.tool_ended(run_id, output)

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 from langchain_core.runnables.config import var_child_runnable_config
 
-from dellm_langchain.calls import Call, Prompt, ToolRun, generated, messages_within, returned
+from dellm_langchain.calls import (
+    Call,
+    Prompt,
+    ToolRun,
+    fingerprint,
+    generated,
+    messages_within,
+    returned,
+)
 from dellm_langchain.injection import calling_tool, reads_state
 
 if TYPE_CHECKING:
@@ -52,6 +60,7 @@ class _Tool:
     name: str
     place: _Place
     reads_state: bool
+    input: int | None
     outputs: set[int] = field(default_factory=set)
 
 
@@ -155,11 +164,12 @@ class Captured:
             ]
             calls = [one for run_id, _ in runs for one in self._index.get(("tool", run_id))]
             outputs = frozenset(one for _, run in runs for one in run.outputs)
+            inputs = frozenset(run.input for _, run in runs)
         if not runs:
             return None
         place, name = runs[-1][1].place, runs[-1][1].name
         reads = any(run.reads_state for _, run in runs)
-        return ToolRun(tool_call_id, name, place.tasks, reads, tuple(calls), outputs)
+        return ToolRun(tool_call_id, name, place.tasks, reads, tuple(calls), inputs, outputs)
 
     def given(self, message: BaseMessage) -> bool:
         """Whether this very object was in the input of a graph run that nothing else started."""
@@ -230,13 +240,14 @@ class Captured:
         metadata: _Meta,
         tool_call_id: str | None,
         name: str,
+        inputs: object,
     ) -> None:
-        """Keep a tool run, and whether its code can reach the graph's state."""
+        """Keep a tool run with the fingerprint of its arguments, and whether its code can reach the graph's state."""
         place = self._entered(run_id, parent, _with_ambient(metadata)[0], tool=True)
         if place is None:
             return
         tool = calling_tool()
-        run = _Tool(tool_call_id, name, place, reads_state(tool))
+        run = _Tool(tool_call_id, name, place, reads_state(tool), fingerprint(inputs))
         with self._lock:
             self._tools[run_id] = run
             for around in (self._tools.get(one) for one in place.tools):

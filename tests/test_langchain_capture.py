@@ -238,11 +238,13 @@ def test_parallel_tools_are_told_apart_by_their_calls(how: str) -> None:
     run(agent, {"messages": [HumanMessage("both")]}, how, config())
     results = saver.written(ToolMessage)
     assert sorted(one.content for _, one in results) == ["3", "8"]
+    asked = saver.written(AIMessage)[0][1].tool_calls
     for task_id, result in results:
         found = captured.tool(result.tool_call_id, task_id)
         assert found is not None
         assert (found.name, found.tasks) == (result.name, (task_id,))
         assert found.gave(result)
+        assert [found.asked(one) for one in asked] == [one["name"] == result.name for one in asked]
         assert not found.reads_state
         assert found.calls == ()
         assert captured.tool(result.tool_call_id, "another task") is None
@@ -855,19 +857,23 @@ def test_a_call_repeated_after_an_interrupt_belongs_to_the_same_task() -> None:
     assert [one.text for one in found[-1].prompt] == ["hi", "yes"]
 
 
-def test_a_call_that_a_person_edited_is_no_longer_what_the_model_said() -> None:
+@pytest.mark.parametrize("kind", ["edit", "approve"])
+def test_a_tool_run_with_arguments_that_a_person_edited_is_not_what_the_model_asked_for(
+    kind: str,
+) -> None:
     model, saver = Scripted(answer=tools_first(("add", {"a": 1, "b": 2}))), Watching()
     review = HumanInTheLoopMiddleware(interrupt_on={"add": True})
     agent, where = create_agent(model, [add], middleware=[review], checkpointer=saver), config()
     agent.invoke({"messages": [HumanMessage("hi")]}, where)
-    kept = agent.get_state(where).values["messages"][-1]
-    assert captured.of_reply(kept) is not None
-    edited = {"name": "add", "args": {"a": 5, "b": 5}}
-    agent.invoke(Command(resume={"decisions": [{"type": "edit", "edited_action": edited}]}), where)
-    first = agent.get_state(where).values["messages"][1]
-    assert first.id == kept.id
-    assert first.tool_calls[0]["args"] == {"a": 5, "b": 5}
-    assert captured.of_reply(first) is None
+    ((_, reply),) = saver.written(AIMessage)
+    edited = {"edited_action": {"name": "add", "args": {"a": 5, "b": 5}}} if kind == "edit" else {}
+    agent.invoke(Command(resume={"decisions": [{"type": kind, **edited}]}), where)
+    ((task_id, result),) = saver.written(ToolMessage)
+    found = captured.tool(reply.tool_calls[0]["id"], task_id)
+    assert found is not None
+    assert result.tool_call_id == found.tool_call_id
+    assert found.asked(calls(("add", {"a": 1, "b": 2})).tool_calls[0]) is (kind == "approve")
+    assert found.asked(calls(("add", {"a": 5, "b": 5})).tool_calls[0]) is (kind == "edit")
 
 
 def test_many_threads_at_once_are_kept_apart() -> None:
@@ -1054,12 +1060,13 @@ def test_the_tool_is_found_from_its_run(how: str, one: BaseTool, reads: bool) ->
     assert found is not None
     assert (found.name, found.reads_state) == (one.name, reads)
     assert found.gave(result)
+    assert found.asked(saver.written(AIMessage)[0][1].tool_calls[0])
 
 
 def test_a_tool_that_cannot_be_found_may_have_read_anything() -> None:
     assert reads_state(None)
     kept = Captured()
-    kept.tool_started(uuid4(), None, {"thread_id": "t"}, "call", "unknown")
+    kept.tool_started(uuid4(), None, {"thread_id": "t"}, "call", "unknown", {})
     found = kept.tool("call")
     assert found is not None
     assert found.reads_state
@@ -1258,7 +1265,7 @@ def test_nothing_grows_without_bound() -> None:
         root, tool_run, call = uuid4(), uuid4(), uuid4()
         message = HumanMessage("x" * 200)
         kept.chain_started(root, None, {"thread_id": f"t{at}"}, {"messages": [message]})
-        kept.tool_started(tool_run, root, in_task(f"task{at}"), f"call{at}", "tool")
+        kept.tool_started(tool_run, root, in_task(f"task{at}"), f"call{at}", "tool", {})
         system = SystemMessage("y" * 200)
         kept.call_started(call, tool_run, in_task(f"task{at}"), [system, message])
         kept.call_ended(call, [AIMessage("z" * 200, id=f"reply{at}")])
