@@ -1259,7 +1259,7 @@ def test_long_prompts_are_dropped_before_they_fill_the_memory() -> None:
 
 
 def test_nothing_grows_without_bound() -> None:
-    kept = Captured(calls=64, size=1_000_000)
+    kept = Captured(calls=32, size=1_000_000)
 
     def turn(at: int) -> None:
         root, tool_run, call = uuid4(), uuid4(), uuid4()
@@ -1271,12 +1271,12 @@ def test_nothing_grows_without_bound() -> None:
         kept.call_ended(call, [AIMessage("z" * 200, id=f"reply{at}")])
         kept.tool_ended(tool_run, ToolMessage("w" * 200, tool_call_id=f"call{at}"))
 
-    for at in range(3_000):
+    for at in range(800):
         turn(at)
     gc.collect()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    for at in range(3_000, 6_000):
+    for at in range(800, 1_600):
         turn(at)
     gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - before
@@ -1285,12 +1285,12 @@ def test_nothing_grows_without_bound() -> None:
         name: len(getattr(kept, name))
         for name in ("_kept", "_tools", "_systems", "_tool_calls", "_replies")
     }
-    assert set(sizes.values()) == {64}
-    assert len(kept._places) <= 16 * 64
-    assert len(kept._index._lost) <= 16 * 64
-    assert len(kept._index._calls) <= 4 * 64
+    assert set(sizes.values()) == {32}
+    assert len(kept._places) <= 16 * 32
+    assert len(kept._index._lost) <= 16 * 32
+    assert len(kept._index._calls) <= 4 * 32
     # Fresh objects have taken the place of the earlier ones, which tracemalloc did not see go.
-    assert grown < 2_500_000
+    assert grown < 1_250_000
 
 
 def test_a_prompt_that_cannot_be_read_is_opaque_and_does_not_stop_the_run() -> None:
