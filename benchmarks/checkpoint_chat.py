@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any
 
 from langchain_core.language_models import BaseChatModel
@@ -56,10 +57,11 @@ class Mock(BaseChatModel):
         return self._generate()
 
 
-def texts(count: int, seed: int) -> list[str]:
-    """Return English-like texts of exactly 200 characters."""
+@cache
+def texts(count: int, seed: int) -> tuple[str, ...]:
+    """Return English-like texts of exactly 200 characters, the same for the same seed."""
     long = Texts(seed).take(count, CHARACTERS + 60)
-    return [text[:CHARACTERS].ljust(CHARACTERS, ".") for text in long]
+    return tuple(text[:CHARACTERS].ljust(CHARACTERS, ".") for text in long)
 
 
 def graph(saver: BaseCheckpointSaver[Any], replies: Sequence[str], *, delta: bool = False) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,11 +73,10 @@ def conversation(
     """Talk through the graph as users run it; measure turns, sizes and reads."""
     watched = stages(turns)
     with talks(store, kinds, turns) as all_:
-        for number, text in enumerate(chat.texts(turns, 1), 1):
+        for number, text in settled(chat.texts(turns, 1), watched.values()):
             now = [stage for stage, around in watched.items() if number in around]
             for talk in rotated(all_, number):
-                with collected() if now else nullcontext():
-                    seconds = talk.turn(text)
+                seconds = talk.turn(text)
                 for stage in now:
                     talk.figures.turn.setdefault(stage, []).append(seconds)
             if number in marks(turns):
@@ -92,14 +92,13 @@ def replayed(
     store: Store, kinds: Sequence[str], turns: int, say: Callable[[str], None]
 ) -> dict[str, Talk]:
     """Let the graph run without writing, then make its calls in one thread; measure those."""
-    watched = {*EARLY, *range(turns - LAST + 1, turns + 1)}
+    last = range(max(1, turns - LAST + 1), turns + 1)
     with talks(store, kinds, turns, deferred=True) as all_:
-        for number, text in enumerate(chat.texts(turns, 1), 1):
+        for number, text in settled(chat.texts(turns, 1), (EARLY, last)):
             for talk in rotated(all_, number):
                 talk.turn(text)
                 assert talk.deferred
-                with collected() if number in watched else nullcontext():
-                    talk.calls.append(talk.deferred.replay())
+                talk.calls.append(talk.deferred.replay())
             if number in marks(turns):
                 say(f"{store.name}: {number} turns replayed")
         for talk in all_:
@@ -126,6 +125,19 @@ def talks(
         yield all_
 
 
+def settled(texts: Sequence[str], watched: Iterable[range]) -> Iterator[tuple[int, str]]:
+    """Yield the turns; before those that are watched, put what is on the heap out of gc's way."""
+    starts = {around.start for around in watched}
+    try:
+        for number, text in enumerate(texts, 1):
+            if number in starts:
+                gc.collect()
+                gc.freeze()
+            yield number, text
+    finally:
+        gc.unfreeze()
+
+
 def rotated(talks: Sequence[Talk], number: int) -> list[Talk]:
     """Return the talks, beginning with another one each time."""
     first = number % len(talks)
@@ -134,21 +146,25 @@ def rotated(talks: Sequence[Talk], number: int) -> list[Talk]:
 
 def read(talks: Sequence[Talk], mark: int) -> None:
     """Measure reading the newest checkpoint: again and again, and by a saver just opened."""
-    for number in range(READS + 1):
-        for talk in rotated(talks, number):
-            with collected():
+    with collected():
+        for number in range(READS + 1):
+            for talk in rotated(talks, number):
                 seconds = timed_load(talk.saver, delta=talk.contender.delta)
-            if number:  # one unmeasured round goes first
-                talk.figures.warm.setdefault(mark, []).append(seconds)
-    for number in range(OPENINGS):
-        for talk in rotated(talks, number):
-            with collected():
-                start = time.perf_counter()
-                with talk.contender.open(talk.url) as saver:
-                    seconds = timed_load(saver, delta=talk.contender.delta)
-                    opened = time.perf_counter() - start
-            talk.figures.cold.setdefault(mark, []).append(seconds)
-            talk.figures.opened.setdefault(mark, []).append(opened)
+                if number:  # one unmeasured round goes first
+                    talk.figures.warm.setdefault(mark, []).append(seconds)
+        for number in range(OPENINGS):
+            for talk in rotated(talks, number):
+                read_anew(talk, mark)
+
+
+def read_anew(talk: Talk, mark: int) -> None:
+    """Measure opening another saver with its own connection, and its first read."""
+    start = time.perf_counter()
+    with talk.contender.open(talk.url) as saver:
+        seconds = timed_load(saver, delta=talk.contender.delta)
+        opened = time.perf_counter() - start
+    talk.figures.cold.setdefault(mark, []).append(seconds)
+    talk.figures.opened.setdefault(mark, []).append(opened)
 
 
 def timed_load(saver: Saver, *, delta: bool) -> float:
