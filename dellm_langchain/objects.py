@@ -72,8 +72,10 @@ class _List:
     def shared(self, objects: Sequence[Any]) -> int:
         """Return how many objects both lists begin with, unchanged."""
         most = min(len(objects), len(self.objects))
-        if not most or objects[0] is not self.objects[0]:
+        if not most:
             return 0
+        if objects[0] is not self.objects[0]:
+            return self._equal(objects, most)
         if not all(map(is_, objects, self.objects)):
             pairs = enumerate(zip(objects, self.objects, strict=False))
             most = next((at for at, (one, other) in pairs if one is not other), most)
@@ -85,6 +87,21 @@ class _List:
             changed = (at for at, was in self.odd.items() if at < most and contents[at] != was)
             most = min([most, *changed])
         return most
+
+    def _equal(self, objects: Sequence[Any], most: int) -> int:
+        """Return how many messages of other objects are equal in every part, their ids included."""
+        first, known = objects[0], self.objects[0]
+        if not self.messages or type(first) is not type(known) or first.id != known.id:
+            return 0
+        for at, (one, other) in enumerate(zip(objects, self.objects, strict=False)):
+            if one.__dict__ != other.__dict__ or one.id is None or not self._unchanged(at):
+                return at
+        return most
+
+    def _unchanged(self, at: int) -> bool:
+        """Whether the object at a position still has the content that its record has."""
+        content = self.objects[at].content
+        return content is self.contents[at] or (at in self.odd and content == self.odd[at])
 
 
 @dataclass(slots=True)

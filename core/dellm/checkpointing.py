@@ -343,25 +343,45 @@ class Writing:
         settling = Settling(self.desk, self)
         self._settle(settling, [one.cell for one in new])
         key = {"ws": self.scope.ws, "line": line, "cid": pack_id(place.cid), "task": pack_id(task)}
+        rows = {
+            one.index: [
+                one.index,
+                self.naming.label(one.channel),
+                self._stored(settling, one.cell, inline=True),
+            ]
+            for one in reversed(new)
+        }
+        added = self.tx.run(
+            "insert into task_write(ws, line, cid, task, path, body) "
+            "values (:ws, :line, :cid, :task, :path, :body) "
+            "on conflict (ws, line, cid, task) do nothing",
+            **key,
+            path=encode(path),
+            body=_listed(rows),
+        )
+        if not added:
+            self._merge(rows, encode(path), key)
+
+    def _merge(self, rows: Mapping[int, list[Any]], path: str, key: Mapping[str, object]) -> None:
+        """Add to what the task wrote before; only special writes take the place of older ones."""
         row = self.tx.one(
             "select body from task_write "
             "where ws = :ws and line = :line and cid = :cid and task = :task",
             **key,
         )
-        rows: dict[int, list[Any]] = {one[0]: one for one in json.loads(row[0])} if row else {}
-        for one in new:
-            if one.index < 0 or one.index not in rows:
-                stored = self._stored(settling, one.cell, inline=True)
-                rows[one.index] = [one.index, self.naming.label(one.channel), stored]
+        before = {one[0]: one for one in json.loads(row[0])} if row else {}
+        special = {index: one for index, one in rows.items() if index < 0}
         self.tx.run(
-            "insert into task_write(ws, line, cid, task, path, body) "
-            "values (:ws, :line, :cid, :task, :path, :body) "
-            "on conflict (ws, line, cid, task) do update set path = excluded.path, "
-            "body = excluded.body",
+            "update task_write set path = :path, body = :body "
+            "where ws = :ws and line = :line and cid = :cid and task = :task",
             **key,
-            path=encode(path),
-            body=json.dumps([rows[index] for index in sorted(rows)], separators=(",", ":")),
+            path=path,
+            body=_listed({**rows, **before, **special}),
         )
+
+
+def _listed(rows: Mapping[int, list[Any]]) -> str:
+    return json.dumps([rows[index] for index in sorted(rows)], separators=(",", ":"))
 
 
 def _all(same: Mapping[str, Stored]) -> Iterator[int]:

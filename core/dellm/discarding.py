@@ -65,7 +65,7 @@ def is_late(
     writing: Writing, place: Place, parent: str | None, metadata: Mapping[str, Any]
 ) -> bool:
     """Whether a checkpoint is of a run that was under way when its thread was deleted."""
-    ended = ended_at(writing.tx, writing.scope, place.thread)
+    ended = _ended(writing, place.thread)
     if ended is None:
         return False
     if parent is not None and not _stored(writing, place.thread, place.ns, parent):
@@ -79,9 +79,14 @@ def is_late(
 
 def is_late_write(writing: Writing, place: Place) -> bool:
     """Whether a task's write belongs to a checkpoint that a deleted thread does not have."""
-    if ended_at(writing.tx, writing.scope, place.thread) is None:
+    if _ended(writing, place.thread) is None:
         return False
     return not _stored(writing, place.thread, place.ns, place.cid)
+
+
+def _ended(writing: Writing, thread: str) -> int | None:
+    # Deleting a thread moves the generation, so in the first one there is nothing to look for.
+    return ended_at(writing.tx, writing.scope, thread) if writing.generation else None
 
 
 def ended_at(tx: Tx, scope: Scope, thread: str) -> int | None:

@@ -41,7 +41,8 @@ class Places(Protocol):
 class Desk:
     """What one write needs: the transaction, numbers reserved for it, and what to note afterwards.
 
-    `trusted` says that no record the adapter knows can have gone since it learned of it.
+    `trusted` says that no record the adapter knows can have gone since it learned of it. In
+    `generation` 0 nothing was ever erased or suppressed in the workspace.
     """
 
     tx: Tx
@@ -50,6 +51,7 @@ class Desk:
     thread: str
     tips: Tips
     trusted: bool
+    generation: int
     next_sequence: int
     last_reserved: int
     noted: list[Tip] = field(default_factory=list)
@@ -182,6 +184,8 @@ class Settling:
 
     def _erased(self, draft: Draft, upto: int) -> int | None:
         """Return the record as which a version of the object was erased, 0 if it was refused."""
+        if not self._desk.generation:
+            return None
         tx, scope = self._desk.tx, self._desk.scope
         for version in range(1, upto + 1):
             digest = storing.fid_digest(
@@ -240,7 +244,8 @@ class Settling:
         # What only refers to others says to whom, so those come first: see _in_order.
         for some in _batches(new):
             drafts = [self._draft(one, parents) for one, parents in some]
-            made, _ = storing.store(desk.tx, desk.scope, drafts, desk.at)
+            # What was erased of them was looked for in _find.
+            made, _ = storing.store(desk.tx, desk.scope, drafts, desk.at, looked=True)
             for (one, _), record in zip(some, made, strict=True):
                 one.id = record.id
                 one.stored = True
@@ -338,7 +343,8 @@ def open_desk(
         raise InvalidInput("The workspace has no row; it was never created.")
     last, generation = int(row[0]), int(row[1])
     first = last + SPARE - 1
-    return Desk(tx, scope, at, thread, tips, generation == trusted, first, last), generation
+    desk = Desk(tx, scope, at, thread, tips, generation == trusted, generation, first, last)
+    return desk, generation
 
 
 def usable(tx: Tx, ws: int, ids: Iterable[int]) -> set[int]:
