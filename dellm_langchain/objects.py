@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter, is_
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 
 LISTS = 6  # lists kept for each thread
 PLACES = 64  # checkpoints whose written values are known by identity
@@ -115,7 +115,8 @@ class Objects:
         default_factory=OrderedDict
     )
     _index: dict[int, tuple[_List, int]] | None = None
-    calls: dict[str, int] = field(default_factory=dict)  # the message that made each tool call
+    # the message that made each tool call, and the call as it was made
+    calls: dict[str, tuple[int, ToolCall]] = field(default_factory=dict)
     settings: deque[tuple[Any, int]] = field(default_factory=lambda: deque(maxlen=8))
     redacted: bool = False
     derived: dict[int, tuple[weakref.ref[BaseMessage], int]] = field(default_factory=dict)
@@ -160,6 +161,17 @@ class Objects:
         """Keep that a message object is a repaired copy of a record, which no record holds yet."""
         key = id(message)
         self.derived[key] = (weakref.ref(message, lambda _: self.derived.pop(key, None)), id_)
+
+    def caller(self, call_id: str) -> tuple[int, ToolCall] | None:
+        """Return the record of the message that made a tool call, and the call."""
+        if call_id not in self.calls:
+            for held in reversed(self._lists):
+                for one, id_ in zip(reversed(held.objects), reversed(held.ids), strict=True):
+                    for call in one.tool_calls if isinstance(one, AIMessage) else ():
+                        if call["id"] == call_id:
+                            self.calls[call_id] = (id_, call)
+                            return self.calls[call_id]
+        return self.calls.get(call_id)
 
     def derived_from(self, message: BaseMessage) -> int | None:
         """Return the record that a repaired copy was made from, or None."""
@@ -231,7 +243,7 @@ class Objects:
             found.update(held.ids)
         for values in self._written.values():
             found.update(id_ for _, id_ in values.values())
-        found.update(self.calls.values())
+        found.update(id_ for id_, _ in self.calls.values())
         found.update(id_ for _, id_ in self.settings)
         found.update(id_ for _, id_ in self.derived.values())
         return found - {REFUSED}
@@ -252,8 +264,8 @@ class Objects:
             for key, (value, id_) in list(values.items()):
                 if id_ in lost:
                     values[key] = (value, REFUSED)
-        for call, id_ in self.calls.items():
-            self.calls[call] = REFUSED if id_ in lost else id_
+        for name, (id_, call) in self.calls.items():
+            self.calls[name] = (REFUSED if id_ in lost else id_, call)
         for at, (value, id_) in enumerate(self.settings):
             self.settings[at] = (value, REFUSED if id_ in lost else id_)
         self.redacted = self.redacted or len(lost) < len(gone)

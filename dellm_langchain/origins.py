@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 from langgraph.types import Send
 
 from dellm import Atom, Place, Sources
 
-from .calls import Call, Prompt
+from .addresses import thread_name
+from .calls import Call
 from .capture import captured
 from .messages import draft_of
 from .objects import Objects
@@ -50,7 +51,9 @@ class Origins:
         self._serde = serde
         self._reads = reads
         self._rest: Sources | None = None
-        self.calls: dict[str, Atom] = {}  # tool calls made by messages of this write
+        self.calls: dict[
+            str, tuple[Atom, ToolCall]
+        ] = {}  # tool calls made by messages of this write
         self.atoms: dict[int, Atom] = {}  # the objects of this write
 
     def of_message(self, message: BaseMessage) -> Sources | None:
@@ -79,9 +82,9 @@ class Origins:
         if self._task.given:
             return None
         if isinstance(value, Send):
-            calls = [self._caller(one) for one in _call_ids(value.arg)]
+            calls = [self._made_call(one) for one in _call_ids(value.arg)]
             if calls and None not in calls:
-                return Sources(also=tuple(one for one in calls if one is not None))
+                return Sources(also=tuple(one[0] for one in calls if one is not None))
         return self.of_rest()
 
     def of_rest(self, *, inexact: bool = False) -> Sources:
@@ -90,7 +93,7 @@ class Origins:
             known: list[int] = []
             also: list[Atom] = []
             for call in self._calls():
-                ids, atoms = self._prompt(call.prompt)
+                ids, atoms = self._prompt(call)
                 known += ids
                 also += atoms
             node = self._task.node
@@ -111,12 +114,16 @@ class Origins:
         return captured.of_step(self._task.thread_id, self._task.step)
 
     def _reply(self, message: AIMessage) -> Call | None:
-        if self._task.id is None:
-            return captured.of_reply(message, thread_id=self._task.thread_id)
-        return captured.of_reply(message, task_id=self._task.id)
+        """Return the call that a message is the reply of: this task's, else any other's."""
+        found = None
+        if self._task.id is not None:
+            found = captured.of_reply(message, task_id=self._task.id)
+        if found is None:
+            found = captured.of_reply(message, thread_id=self._task.thread_id)
+        return captured.of_reply(message) if found is None else found
 
     def _exact(self, call: Call) -> Sources:
-        known, atoms = self._prompt(call.prompt)
+        known, atoms = self._prompt(call)
         return Sources(
             known=known,
             context=atoms,
@@ -129,12 +136,14 @@ class Origins:
     def _result(self, message: ToolMessage) -> Sources | None:
         """Return the sources of a tool's result, None when nothing is known of its run."""
         run = captured.tool(message.tool_call_id, self._task.id)
-        caller = self._caller(message.tool_call_id)
-        if caller is None:
+        made = self._made_call(message.tool_call_id)
+        if made is None:
             return None
+        caller, call_made = made
         if run is None and message.tool_call_id in self.calls and _structured(message):
             return Sources(also=(caller,))
-        if run is None or run.reads_state or not run.gave(message):
+        told = run is not None and run.asked(call_made) and run.gave(message)
+        if run is None or run.reads_state or not told:
             rest = self.of_rest(inexact=True)
             return Sources(
                 also=(caller, *rest.also), place=rest.place, channels=rest.channels,
@@ -142,7 +151,7 @@ class Origins:
             )  # fmt: skip
         also: list[Atom] = [caller]
         for call in run.calls:
-            ids, atoms = self._prompt(call.prompt)
+            ids, atoms = self._prompt(call)
             also += [Atom(known=one) for one in ids]
             also += atoms
         opaque = any(one.opaque for one in run.calls)
@@ -151,16 +160,16 @@ class Origins:
             only_if_unknown=not opaque, inexact=opaque,
         )  # fmt: skip
 
-    def _caller(self, call_id: str | None) -> Atom | None:
-        if call_id is None:
-            return None
+    def _made_call(self, call_id: str) -> tuple[Atom, ToolCall] | None:
+        """Return the message that made a tool call, and the call."""
         if call_id in self.calls:
             return self.calls[call_id]
-        known = self._objects.calls.get(call_id)
-        return None if known is None else Atom(known=known)
+        known = self._objects.caller(call_id)
+        return None if known is None else (Atom(known=known[0]), known[1])
 
-    def _prompt(self, prompt: Prompt) -> tuple[list[int], list[Atom]]:
+    def _prompt(self, call: Call) -> tuple[list[int], list[Atom]]:
         """Return the records of a prompt: those known as they were sent, then the others."""
+        prompt = call.prompt
         messages = list(prompt.messages)
         contents = list(prompt.contents)
         for at in sorted(prompt.constants, reverse=True):
@@ -185,9 +194,10 @@ class Origins:
         )
         known = known[:changed]
         rest = [*range(head), *range(head + len(known), len(messages))]
-        return known, [self._seen(messages[at], contents[at]) for at in rest]
+        thread = self._task.thread if call.thread_id is None else thread_name(call.thread_id)
+        return known, [self._seen(messages[at], contents[at], thread) for at in rest]
 
-    def _seen(self, message: BaseMessage, content: Any) -> Atom:
+    def _seen(self, message: BaseMessage, content: Any, thread: str) -> Atom:
         """Return a message of a prompt as an atom that is only looked up."""
         same = message.content is content or message.content == content
         if same and id(message) in self.atoms:
@@ -197,7 +207,7 @@ class Origins:
             return Atom(known=known)
         if message.id is None or not same:
             return Atom(lookup=True)
-        return Atom(draft_of(message, self._task.thread, self._serde), lookup=True)
+        return Atom(draft_of(message, thread, self._serde), lookup=True)
 
 
 def _structured(message: ToolMessage) -> bool:

@@ -55,13 +55,6 @@ class Taking:
         self._held: list[tuple[Any, Atom]] = []
         self._lists: list[tuple[list[Any], Many]] = []
 
-    @property
-    def inexact(self) -> int:
-        """How many atoms were stored whose parents may be more than what they were made from."""
-        return sum(
-            one.stored and one.made is not None and one.made.inexact for _, one in self._held
-        )
-
     def cell(self, channel: str, value: Any) -> Cell:
         """Return the cell of a channel's value."""
         tracked = channel not in self._untracked
@@ -119,7 +112,7 @@ class Taking:
             found = self._new_message(message, tracked, anew)
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             if call["id"]:
-                self._origins.calls[call["id"]] = found
+                self._origins.calls[call["id"]] = (found, call)
         return found
 
     def _new_message(self, message: BaseMessage, tracked: bool, anew: bool) -> Atom:
@@ -172,9 +165,9 @@ class Taking:
             ):
                 named = atom.draft is not None and atom.draft.framework_id is not None
                 self._objects.note(value, id_, self._task, named=named)
-        for call, atom in self._origins.calls.items():
+        for name, (atom, call) in self._origins.calls.items():
             if atom.id:
-                self._objects.calls[call] = atom.id
+                self._objects.calls[name] = (atom.id, call)
 
     def note_lists(self) -> None:
         """Keep the records of the lists that were taken apart: they are the values of channels now."""

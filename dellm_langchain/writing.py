@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import (
 )
 
 import dellm
-from dellm import Atom, Body, Draft, Place, TaskWrite
+from dellm import Atom, Body, Draft, Place, TaskWrite, Written
 
 from .addresses import Address
 from .objects import REFUSED, Objects
@@ -75,7 +75,7 @@ class Writer:
             taking.note_lists()
             if named is not None:
                 objects.settings.append((settings, named.id or REFUSED))
-            self._done(objects, taking, written.generation, place)
+            self._done(objects, written, place)
 
     def put_writes(
         self, writes: Sequence[tuple[int, str, Any]], task_id: str, task_path: str
@@ -98,13 +98,13 @@ class Writer:
                 objects.generation,
             )
             taking.note(self._ns, place.cid)
-            self._done(objects, taking, written.generation, None)
+            self._done(objects, written, None)
 
-    def _done(self, objects: Objects, taking: Taking, generation: int, place: Place | None) -> None:
-        workspace = self._workspace
+    def _done(self, objects: Objects, written: Written, place: Place | None) -> None:
+        workspace, generation = self._workspace, written.generation
         if place is not None:
             workspace.note_placed(place)
-        workspace.inexact += taking.inexact
+        workspace.inexact += written.inexact
         if objects.generation not in {generation, -1}:
             workspace.learned(generation)
             workspace.refresh(objects)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .bodies import Body
     from .cells import Atom, Cell, Fields, Literal, Many, Place, Sources, Stored, Version, Wrapped
     from .checkpointing import Checkpoint, TaskWrite
-    from .checkpoints import Checkpoints, Snapshot
+    from .checkpoints import Checkpoints, Snapshot, Written
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
     from .requests import Request, RequestKind, recognise
@@ -59,7 +59,7 @@ _LATER = {
         *("Version", "Wrapped"),
     ),
     "checkpointing": ("Checkpoint", "TaskWrite"),
-    "checkpoints": ("Checkpoints", "Snapshot"),
+    "checkpoints": ("Checkpoints", "Snapshot", "Written"),
     "restoring": ("Held", "Loaded", "StoredWrite"),
     "embedding": ("HashingEmbedder", "MiniLMEmbedder", "OpenAIEmbedder"),
     "models": ("ExtractiveReader", "Model", "OpenAIModel", "SmolModel"),
@@ -143,6 +143,7 @@ __all__ = [
     "Version",
     "WeightsError",
     "Wrapped",
+    "Written",
     "depth",
     "estimated_tokens",
     "influence",

@@ -96,6 +96,7 @@ class Writing:
     desk: Desk
     kept: Kept
     done: list[tuple[int, bytes, Known]] = field(default_factory=list)
+    inexact: int = 0
 
     # reading what is there
 
@@ -278,6 +279,7 @@ class Writing:
             settling.check(_known(cell))
         found = [one for cell in listed for one in cells.atoms(cell)]
         settling.settle(found)
+        self.inexact += settling.inexact
         if settings is not None:
             # Erased settings say nothing of what the run has in its memory.
             before = settling.refused

@@ -24,10 +24,14 @@ from .settling import open_desk, successor, usable
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write left: the workspace's generation, and whether anything was refused."""
+    """What a write left: the workspace's generation, and whether anything was refused.
+
+    `inexact` counts the records it stored whose parents may be more than what they were made from.
+    """
 
     generation: int
     refused: bool = False
+    inexact: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Checkpoints:
             if discarding.is_late(writing, new.place, new.parent, new.body.metadata):
                 return Written(writing.generation, refused=True)
             writing.put(new)
-            return Written(writing.generation, new.body.tainted)
+            return Written(writing.generation, new.body.tainted, writing.inexact)
 
     def put_writes(
         self, place: Place, task: str, path: str, new: Sequence[TaskWrite], trusted: int
@@ -80,7 +84,7 @@ class Checkpoints:
             if discarding.is_late_write(writing, place):
                 return Written(writing.generation, refused=True)
             writing.put_writes(place, task, path, new)
-            return Written(writing.generation)
+            return Written(writing.generation, inexact=writing.inexact)
 
     @contextmanager
     def _writing(self, thread: str, trusted: int) -> Iterator[Writing]:
@@ -97,6 +101,8 @@ class Checkpoints:
         with self._guard:
             for line, cid, known in writing.done:
                 self._kept.put(line, cid, known)
+            for tip in desk.noted:
+                self._lists.note(generation, tip.marks[-1][1], tip.ids)
 
     # reading
 

@@ -10,11 +10,14 @@ import base64
 import binascii
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
 DEPTH = 4  # encodings inside encodings that are opened
+# msgpack's strings and bytes of 32 and more: a byte for the kind, then the length.
+_LENGTHS = re.compile(rb"[\xd9\xc4].|[\xda\xc5]..|[\xdb\xc6]....", re.DOTALL)
 INFLATED = 64 << 20  # bytes a compressed value may grow to while it is read
 
 
@@ -46,12 +49,26 @@ def readings(data: bytes, depth: int = DEPTH) -> Iterator[str]:
         return
     text = data.decode("utf-8", "ignore")
     yield text
+    yield from _packed(data)
     if b"\x00" in data:
         yield data.decode("utf-16-le", "ignore")
         yield data[1:].decode("utf-16-le", "ignore")
     yield from text_readings(text, depth)
     if (inflated := _inflated(data)) is not None:
         yield from readings(inflated, depth - 1)
+
+
+def _packed(data: bytes) -> Iterator[str]:
+    """Yield a binary format's strings apart from each other: what is no text becomes a line's end.
+
+    Lengths in front of a string (msgpack's) may read as a letter of it, so they are taken out too.
+    """
+    apart = data.decode("utf-8", "replace")
+    if "\ufffd" not in apart:
+        return
+    yield apart.replace("\ufffd", "\n")
+    if _LENGTHS.search(data):
+        yield _LENGTHS.sub(b"\n", data).decode("utf-8", "replace").replace("\ufffd", "\n")
 
 
 def text_readings(text: str, depth: int = DEPTH) -> Iterator[str]:

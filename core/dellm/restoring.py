@@ -8,7 +8,7 @@ out where there is none.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -61,7 +61,7 @@ class Loaded:
     parent: str | None
     body: Body
     writes: list[StoredWrite]
-    lists: dict[int, list[int | None]] = field(default_factory=dict)
+    lists: dict[int, Sequence[int | None]] = field(default_factory=dict)
     affected: set[int] = field(default_factory=set)
     records: dict[int, Held] = field(default_factory=dict)
     stands: dict[int, int] = field(default_factory=dict)
@@ -69,6 +69,7 @@ class Loaded:
     lost: set[str] = field(default_factory=set)
 
 
+MOST_LISTS = 256  # expanded sequences that are kept
 Have = Callable[[int], Container[int]]
 
 
@@ -77,8 +78,23 @@ class Lists:
     """Sequences that were expanded before, in one generation of the workspace."""
 
     generation: int = -1
-    ids: dict[int, list[int | None]] = field(default_factory=dict)
+    ids: dict[int, Sequence[int | None]] = field(default_factory=dict)
     affected: set[int] = field(default_factory=set)
+
+    def at(self, generation: int) -> Lists:
+        """Return what is known in a generation: nothing of any other."""
+        if generation != self.generation:
+            self.generation = generation
+            self.ids.clear()
+            self.affected.clear()
+        return self
+
+    def note(self, generation: int, sequence: int, ids: Sequence[int | None]) -> None:
+        """Keep what a sequence holds, in the place of the oldest one."""
+        known = self.at(generation).ids
+        known[sequence] = ids
+        while len(known) > MOST_LISTS:
+            known.pop(next(iter(known)))
 
 
 @dataclass(slots=True)
@@ -178,20 +194,15 @@ class Reading:
             inner = self._records(found, wanted)
             wanted = inner - found.records.keys()
 
-    def _list(self, found: Loaded, sequence: int) -> list[int | None]:
-        if self.lists.generation != self.generation:
-            self.lists.generation = self.generation
-            self.lists.ids.clear()
-            self.lists.affected.clear()
-        if sequence not in self.lists.ids:
-            if len(self.lists.ids) > 64:
-                self.lists.ids.clear()
+    def _list(self, found: Loaded, sequence: int) -> Sequence[int | None]:
+        known = self.lists.at(self.generation)
+        if sequence not in known.ids:
             ids, dead = expand(self.tx, self.scope.ws, sequence)
-            self.lists.ids[sequence] = ids
+            known.note(self.generation, sequence, ids)
             if dead:
-                self.lists.affected.add(sequence)
-        found.lists[sequence] = self.lists.ids[sequence]
-        if sequence in self.lists.affected:
+                known.affected.add(sequence)
+        found.lists[sequence] = known.ids[sequence]
+        if sequence in known.affected:
             found.affected.add(sequence)
         return found.lists[sequence]
 

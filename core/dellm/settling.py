@@ -81,6 +81,7 @@ class Settling:
         self._gone: dict[int, int | None] = {}  # bare ids that are no more, and who stands in
         self._replaced: set[Atom] = set()  # what it held was redacted; another stands in
         self._changed: set[Atom] = set()  # looked up, and found with another content
+        self.inexact = 0  # atoms stored whose parents may be more than what they were made from
         self.refused = False  # whether an atom of the values themselves was refused
 
     def settle(self, atoms: Iterable[Atom]) -> None:
@@ -260,6 +261,7 @@ class Settling:
             extra["refs"] = [one.id or 0 for one in atom.refs]
         if parents.inexact:
             extra["inexact"] = True
+            self.inexact += 1
         return replace(draft, metadata={**(draft.metadata or {}), **extra}) if extra else draft
 
     def _attach(self, atom: Atom, parents: _Parents) -> None:
