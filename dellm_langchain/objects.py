@@ -18,9 +18,10 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 
-LISTS = 6  # lists kept for each thread
+LISTS = 4  # lists kept for each thread
 PLACES = 64  # checkpoints whose written values are known by identity
 _CONTENT = attrgetter("content")
+_FIELDS = attrgetter("__dict__")
 REFUSED = 0  # in the place of a record's id: the object must not be stored
 
 
@@ -68,6 +69,7 @@ class _List:
     ids: list[int]
     odd: dict[int, Any]  # contents that are no strings, as they were
     messages: bool
+    members: set[int] | None = None  # the objects' identities, once somebody asked
 
     def shared(self, objects: Sequence[Any]) -> int:
         """Return how many objects both lists begin with, unchanged."""
@@ -79,29 +81,60 @@ class _List:
         if not all(map(is_, objects, self.objects)):
             pairs = enumerate(zip(objects, self.objects, strict=False))
             most = next((at for at, (one, other) in pairs if one is not other), most)
-        if self.messages:
-            contents = list(map(_CONTENT, self.objects[:most]))
-            if not all(map(is_, contents, self.contents)):
-                pairs = enumerate(zip(contents, self.contents, strict=False))
-                most = next((at for at, (one, other) in pairs if one is not other), most)
-            changed = (at for at, was in self.odd.items() if at < most and contents[at] != was)
-            most = min([most, *changed])
-        return most
+        return self._unchanged(most) if self.messages else most
 
     def _equal(self, objects: Sequence[Any], most: int) -> int:
         """Return how many messages of other objects are equal in every part, their ids included."""
         first, known = objects[0], self.objects[0]
         if not self.messages or type(first) is not type(known) or first.id != known.id:
             return 0
-        for at, (one, other) in enumerate(zip(objects, self.objects, strict=False)):
-            if one.__dict__ != other.__dict__ or one.id is None or not self._unchanged(at):
-                return at
-        return most
+        try:
+            mine, its = (list(map(_FIELDS, some[:most])) for some in (objects, self.objects))
+        except AttributeError:  # not all of them are messages
+            return 0
+        if mine != its:
+            pairs = enumerate(zip(mine, its, strict=True))
+            most = next((at for at, (one, other) in pairs if one != other), most)
+        nameless = (at for at, one in enumerate(mine[:most]) if one.get("id") is None)
+        return self._unchanged(next(nameless, most))
 
-    def _unchanged(self, at: int) -> bool:
-        """Whether the object at a position still has the content that its record has."""
-        content = self.objects[at].content
-        return content is self.contents[at] or (at in self.odd and content == self.odd[at])
+    def _unchanged(self, most: int) -> int:
+        """Return how many of the first objects have the content that their records have."""
+        contents = list(map(_CONTENT, self.objects[:most]))
+        if not all(map(is_, contents, self.contents)):
+            pairs = enumerate(zip(contents, self.contents, strict=False))
+            most = next((at for at, (one, other) in pairs if one is not other), most)
+        changed = (at for at, was in self.odd.items() if at < most and contents[at] != was)
+        return min([most, *changed])
+
+    def position(self, message: BaseMessage) -> int | None:
+        """Return where a message object stands, unchanged; None if it does not."""
+        if self.members is None:
+            self.members = set(map(id, self.objects))
+        if id(message) not in self.members:
+            return None
+        at = next((at for at, one in enumerate(self.objects) if one is message), None)
+        if at is None:
+            return None
+        was = self.odd.get(at, self.contents[at])
+        same = message.content is was or (type(was) is not str and message.content == was)
+        return at if same else None
+
+
+def _listed(objects: Sequence[Any], ids: Sequence[int], old: _List | None) -> _List:
+    """Return a list as it is now; `old` is what it extends, of which nothing is looked at again."""
+    start = 0 if old is None else len(old.objects)
+    new = objects[start:]
+    messages = all(isinstance(one, BaseMessage) for one in new) and (old is None or old.messages)
+    contents = list(map(_CONTENT, new)) if messages else []
+    odd = {at: copied(one) for at, one in enumerate(contents, start) if type(one) is not str}
+    if old is None:
+        return _List(list(objects), contents, list(ids), odd, messages)
+    if old.members is not None:
+        old.members.update(map(id, new))
+    return _List(
+        list(objects), old.contents + contents, list(ids), {**old.odd, **odd}, messages, old.members
+    )
 
 
 @dataclass(slots=True)
@@ -114,7 +147,6 @@ class Objects:
     _written: OrderedDict[tuple[str, str], dict[int, tuple[Any, int]]] = field(
         default_factory=OrderedDict
     )
-    _index: dict[int, tuple[_List, int]] | None = None
     # the message that made each tool call, and the call as it was made
     calls: dict[str, tuple[int, ToolCall]] = field(default_factory=dict)
     settings: deque[tuple[Any, int]] = field(default_factory=lambda: deque(maxlen=8))
@@ -128,15 +160,10 @@ class Objects:
         known = self._known.get(id(message))
         if known is not None and known.same(message):
             return known.id
-        at = self._indexed().get(id(message))
-        if at is None:
-            return None
-        held, position = at
-        if held.objects[position] is not message:
-            return None
-        was = held.odd.get(position, held.contents[position])
-        same = message.content is was or (type(was) is not str and message.content == was)
-        return held.ids[position] if same else None
+        for held in reversed(self._lists):
+            if held.messages and (at := held.position(message)) is not None:
+                return held.ids[at]
+        return None
 
     def maker(self, message: BaseMessage) -> str | None:
         """Return the task that wrote a known message."""
@@ -180,34 +207,26 @@ class Objects:
 
     # lists
 
-    def prefix(self, objects: Sequence[Any]) -> list[int]:
-        """Return the records of the longest beginning of a list that is known."""
-        best: list[int] = []
-        for held in self._lists:
+    def prefix(self, objects: Sequence[Any]) -> tuple[list[int], bool]:
+        """Return the records of the longest beginning of a list that is known.
+
+        And whether that beginning holds messages only.
+        """
+        best, most = None, 0
+        for held in reversed(self._lists):
             shared = held.shared(objects)
-            if shared > len(best):
-                best = held.ids[:shared]
-        return best
+            if shared > most:
+                best, most = held, shared
+            if shared and shared == len(held.objects):
+                break  # what came before it is shorter, or another list
+        return (best.ids[:most], best.messages) if best is not None else ([], True)
 
     def note_list(self, objects: Sequence[Any], ids: Sequence[int]) -> None:
         """Keep the records of a list; it takes the place of the list that it extends."""
-        messages = all(isinstance(one, BaseMessage) for one in objects)
-        contents = list(map(_CONTENT, objects)) if messages else []
-        odd = {at: copied(one) for at, one in enumerate(contents) if type(one) is not str}
-        made = _List(list(objects), contents, list(ids), odd, messages)
-        self._lists = [one for one in self._lists if not _extends(made, one)][-LISTS + 1 :]
+        extended = next((one for one in reversed(self._lists) if _extends(objects, one)), None)
+        made = _listed(objects, ids, extended)
+        self._lists = [one for one in self._lists if one is not extended][-LISTS + 1 :]
         self._lists.append(made)
-        self._index = None
-
-    def _indexed(self) -> dict[int, tuple[_List, int]]:
-        if self._index is None:
-            self._index = {
-                id(one): (held, at)
-                for held in self._lists
-                if held.messages
-                for at, one in enumerate(held.objects)
-            }
-        return self._index
 
     def weight(self) -> int:
         """Return how many objects are kept alive."""
@@ -281,9 +300,11 @@ def _content_of(value: object) -> object:
     return value.get("content") if isinstance(value, dict) else None
 
 
-def _extends(new: _List, old: _List) -> bool:
-    """Whether a list begins with all of another one."""
-    return len(old.objects) <= len(new.objects) and all(map(is_, old.objects, new.objects))
+def _extends(objects: Sequence[Any], old: _List) -> bool:
+    """Whether a list begins with all of another one, unchanged."""
+    return 0 < len(old.objects) <= len(objects) and (
+        objects[0] is old.objects[0] and old.shared(objects) == len(old.objects)
+    )
 
 
 class Threads:

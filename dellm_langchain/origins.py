@@ -182,7 +182,7 @@ class Origins:
             and (self._objects.find(messages[head]) is None)
         ):
             head += 1
-        known = self._objects.prefix(messages[head:])
+        known, _ = self._objects.prefix(messages[head:])
         changed = next(
             (
                 at

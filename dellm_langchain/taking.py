@@ -79,9 +79,9 @@ class Taking:
     def _list(self, channel: str, value: list[Any], tracked: bool) -> Cell:
         if all(type(one) in PLAIN for one in value):
             return Literal(list(value))
-        known = self._objects.prefix(value)
+        known, messages = self._objects.prefix(value)
         # An item that is no message may have been changed in place, so it is looked at again.
-        if not all(isinstance(one, BaseMessage) for one in value):
+        if not messages or not all(isinstance(one, BaseMessage) for one in value[len(known) :]):
             known = []
         atoms = [self.atom(one, tracked=tracked) for one in value[len(known) :]]
         many = Many(known, atoms, kept=channel == TASKS)
