@@ -303,17 +303,16 @@ class Writing:
 
     def _list(self, settling: Settling, many: Many, *, inline: bool) -> Stored:
         added = [one.id for one in many.atoms]
-        known = settling.living(many.known)
         kind = cells.PLACED if many.kept else cells.TUPLED if many.tupled else cells.LISTED
         if many.kept:
-            places = [*many.known, *added]
+            places = [*settling.placed(many.known), *added]
             if inline:
                 return [kind, [one or 0 for one in places]]
             return [
                 kind,
                 sequences.placed(self.tx, self.scope, places, self.desk.thread, self.desk.take()),
             ]
-        ids = [*known, *(one for one in added if one is not None)]
+        ids = [*settling.living(many.known), *(one for one in added if one is not None)]
         if inline or not ids:
             return [kind, ids]
         sequence, tip = sequences.listed(

@@ -307,7 +307,10 @@ def expand(tx: Tx, ws: int, sequence: int) -> tuple[list[int | None], bool]:
     if row is None:
         return [], True
     if row[1] is None:
-        return list(provenance.expand(tx, ws, sequence)), False
+        living = list(provenance.expand(tx, ws, sequence))
+        # What was gone before the sequence was stored left a gap in one that is alive.
+        if len(living) == row[0]:
+            return living, False
     held = dict(_own(tx, ws, sequence))
     if 0 in held:
         return list(provenance.expand(tx, ws, sequence)), True

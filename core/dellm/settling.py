@@ -120,12 +120,15 @@ class Settling:
 
     def living(self, ids: Sequence[int]) -> Sequence[int]:
         """Return the ids that were checked, less what is gone."""
+        return [one for one in self.placed(ids) if one is not None] if self._gone else ids
+
+    def placed(self, ids: Sequence[int]) -> Sequence[int | None]:
+        """Return the ids that were checked, None in the place of what is gone."""
         if not self._gone:
             return ids
-        if any(self._gone.get(one, one) is None for one in ids):
-            self.refused = True
-        found = (self._gone.get(one, one) for one in ids)
-        return [one for one in found if one is not None]
+        found = [self._gone.get(one, one) for one in ids]
+        self.refused = self.refused or None in found
+        return found
 
     def _check_known(self, atoms: Sequence[Atom]) -> None:
         self.check([one.known for one in atoms if one.known])
