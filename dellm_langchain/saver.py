@@ -166,7 +166,8 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         """Yield checkpoints, newest first, whose metadata equals `filter`; `before` an earlier one."""
         workspace = self._of(config)
         address = None if config is None else self._at(config, any_ns=True)
-        earlier = None if before is None else self._at(before, any_ns=True).cid
+        # A graph that replays its past names only the checkpoint here, not the thread.
+        earlier = (before or {}).get("configurable", {}).get("checkpoint_id")
         if limit is not None and limit <= 0:
             return
         left = limit
