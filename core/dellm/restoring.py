@@ -307,7 +307,7 @@ def expand(tx: Tx, ws: int, sequence: int) -> tuple[list[int | None], bool]:
     if row is None:
         return [], True
     if row[1] is None:
-        living = list(provenance.expand(tx, ws, sequence))
+        living: list[int | None] = list(provenance.expand(tx, ws, sequence))
         # What was gone before the sequence was stored left a gap in one that is alive.
         if len(living) == row[0]:
             return living, False

@@ -81,6 +81,8 @@ class Settling:
         self._gone: dict[int, int | None] = {}  # bare ids that are no more, and who stands in
         self._replaced: set[Atom] = set()  # what it held was redacted; another stands in
         self._changed: set[Atom] = set()  # looked up, and found with another content
+        self._fresh: dict[tuple[str, str], list[Atom]] = {}  # objects that this write stores first
+        self._twins: dict[Atom, Atom] = {}  # atoms that hold the same object as another one does
         self.inexact = 0  # atoms stored whose parents may be more than what they were made from
         self.refused = False  # whether an atom of the values themselves was refused
 
@@ -95,9 +97,14 @@ class Settling:
         for one in order:
             if one.known is None and one.draft is not None and one.draft.framework_id is not None:
                 self._find(one, one.draft)
+        for one in order if self._twins else ():
+            one.refs = [self._twins.get(ref, ref) for ref in one.refs]
         new: list[tuple[Atom, _Parents]] = []
         ready: set[Atom] = set()
         for one in order:
+            if (twin := self._twins.get(one)) is not None:
+                (self._dead if twin in self._dead else ready).add(one)
+                continue
             if one.id is not None or one in self._dead or one.lookup or one.draft is None:
                 continue
             parents = self._parents(one, ready)
@@ -107,6 +114,8 @@ class Settling:
                 ready.add(one)
                 new.append((one, parents))
         self._store(new)
+        self._fresh.clear()
+        self._twins.clear()
         self.refused = self.refused or any(one in self._dead for one in listed)
 
     def check(self, ids: Sequence[int]) -> None:
@@ -183,8 +192,22 @@ class Settling:
         elif rows and atom.lookup:
             atom.id = rows[0][0]
             self._changed.add(atom)
-        elif rows:
-            atom.draft = replace(draft, version=newest + 1)
+        else:
+            self._join(atom, draft, newest)
+
+    def _join(self, atom: Atom, draft: Draft, newest: int) -> None:
+        """Tell whether another atom of this write holds the object too, as it is or otherwise."""
+        same = self._fresh.setdefault((draft.thread or "", draft.framework_id or ""), [])
+        held = [one.draft and (one.draft.text, one.draft.payload) for one in same]
+        if not atom.anew and (draft.text, draft.payload) in held:
+            self._twins[atom] = same[held.index((draft.text, draft.payload))]
+        elif atom.lookup and same:
+            self._twins[atom] = same[-1]
+            self._changed.add(atom)
+        elif not atom.lookup:
+            if newest or same:
+                atom.draft = replace(draft, version=newest + len(same) + 1)
+            same.append(atom)
 
     def _erased(self, draft: Draft, upto: int) -> int | None:
         """Return the record as which a version of the object was erased, 0 if it was refused."""
@@ -253,12 +276,15 @@ class Settling:
             for (one, _), record in zip(some, made, strict=True):
                 one.id = record.id
                 one.stored = True
+        for one, twin in self._twins.items():
+            one.id = twin.id
         for one, parents in new:
             self._attach(one, parents)
 
     def _draft(self, atom: Atom, parents: _Parents) -> Draft:
         draft = atom.draft
         assert draft is not None  # noqa: S101 - only atoms with a draft are stored
+        storing.check(draft)
         extra: dict[str, object] = {}
         if atom.refs:
             extra["refs"] = [one.id or 0 for one in atom.refs]
