@@ -39,11 +39,11 @@ class Entry(NamedTuple):
 
 
 class Write(NamedTuple):
-    """One value that a task wrote at a checkpoint; `index` is negative for the special channels."""
+    """One value that a task wrote at a checkpoint; `idx` is negative for the special channels."""
 
     task: str
     path: str
-    index: int
+    idx: int
     channel: str
     value: Any
 
@@ -271,7 +271,10 @@ class SqliteStock:
 
 def _in_order(decoder: Decoder, rows: Sequence[tuple[Any, ...]]) -> list[Write]:
     rows = sorted(rows, key=lambda row: (row[1], row[0], row[2]))
-    return [Write(*row[:4], decoder.value(row[4], row[5])) for row in rows]
+    return [
+        Write(task, path, idx, channel, decoder.value(type_, data))
+        for task, path, idx, channel, type_, data in rows
+    ]
 
 
 def _with_sends(checkpoint: dict[str, Any], sends: Any) -> dict[str, Any]:

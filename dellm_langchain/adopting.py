@@ -1,0 +1,436 @@
+"""`dellm adopt langgraph`: a stock saver's database, read into a memory that can forget.
+
+Threads, branches, namespaces and pending writes keep their ids, so the graph goes on where it was.
+Each checkpoint and each task's writes are a transaction of their own, in the order in which they
+were made; what is there already is not written again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import RESUME, TASKS
+
+from dellm import InvalidInput, Loaded, Memory
+from dellm import Place as At
+
+from .addresses import Address, thread_name
+from .adopt_alike import Alike, aligned, held_by, pairs
+from .adopt_inferring import LATER, AdoptedWriter, Read, Seen
+from .adopt_order import in_order, in_steps, inputs, is_conversation, is_merged, moment
+from .adopt_sources import Decoder, Entry, Stock, Write, open_stock
+from .channels import Channels
+from .objects import REFUSED
+from .taking import START
+from .workspace import Workspace
+from .writing import GIVEN, NULL_TASK
+
+KEPT = 64  # checkpoints of a thread whose values are kept
+COUNTERS = "counters_since_delta_snapshot"
+Place = tuple[str, str]
+Tick = Callable[[int, int], None]
+
+
+def adopt(
+    source: str,
+    memory: Memory,
+    *,
+    threads: Collection[str] = (),
+    serde: SerializerProtocol | None = None,
+    lossy: bool = False,
+    progress: Tick | None = None,
+) -> dict[str, int]:
+    """Read the database of a stock SqliteSaver or PostgresSaver into a memory's workspace.
+
+    `source` is a file's path or a URL; it is opened read-only. `threads`: only these. `serde` is the
+    application's own, if it has one; `lossy` takes objects whose class cannot be imported as plain
+    data, as LangGraph does. `progress(done, total)` counts checkpoints. It can be broken off and
+    repeated at any time. Contexts are inferred, and records made from them say so in their
+    metadata: {"inferred": true}. Returns the numbers of threads and checkpoints that were seen, and
+    of the checkpoints and values that were written. Raises InvalidInput, StorageError,
+    UnsupportedHere.
+    """
+    decoder = Decoder(serde, lossy=lossy)
+    workspace = Workspace(memory, serde or JsonPlusSerializer(), Channels())
+    counts = {"threads": 0, "checkpoints": 0, "written checkpoints": 0, "written values": 0}
+    with open_stock(source, decoder) as stock:
+        there = stock.threads()
+        if unknown := set(threads) - there.keys():
+            raise InvalidInput(f"The source does not have {len(unknown)} of the threads named.")
+        chosen = {name: size for name, size in there.items() if not threads or name in threads}
+        total = sum(chosen.values())
+        for name in chosen:
+            with stock.snapshot():
+                adopting = Adopting(stock, workspace, name)
+                for _ in adopting.run():
+                    counts["checkpoints"] += 1
+                    if progress is not None:
+                        progress(counts["checkpoints"], max(total, counts["checkpoints"]))
+            counts["threads"] += 1
+            counts["written checkpoints"] += adopting.checkpoints
+            counts["written values"] += adopting.values
+            decoder.clear()
+    return counts
+
+
+@dataclass(slots=True)
+class Kept:
+    """A checkpoint of the source: its values, and what tasks wrote there, by channel.
+
+    `stored`: the task and index of the writes that the memory has already. `ids`: their records.
+    `named`: the messages that it or its writes hold, by id.
+    """
+
+    values: dict[str, Any]
+    versions: dict[str, Any]
+    metadata: dict[str, Any]
+    made_at: datetime | None
+    writes: dict[str, list[Any]] = field(default_factory=dict)
+    stored: set[tuple[str, int]] = field(default_factory=set)
+    ids: list[int] = field(default_factory=list)
+    named: dict[str, BaseMessage] = field(default_factory=dict)
+
+    @property
+    def step(self) -> int | None:
+        """The step of the run."""
+        return self.metadata.get("step")
+
+    def name(self, values: Iterable[Any]) -> None:
+        """Take note of the messages in values."""
+        for value in values:
+            for one in held_by(value):
+                if isinstance(one, BaseMessage) and one.id:
+                    self.named[one.id] = one
+
+
+class Adopting:
+    """The adoption of one thread."""
+
+    def __init__(self, stock: Stock, workspace: Workspace, thread: str) -> None:
+        self._stock = stock
+        self._workspace = workspace
+        self._thread = thread
+        self._name = thread_name(thread)
+        self._alike = Alike(stock.decoder.serde)
+        self._seen = Seen()
+        self._homes: dict[int, Place] = {}
+        self._kept: OrderedDict[Place, Kept] = OrderedDict()
+        self._entries: dict[Place, Entry] = {}
+        self._children: dict[Place, list[Place]] = {}
+        self._complete: set[Place] = set()
+        self._sources: dict[Place, str | None] = {}
+        self.checkpoints = 0
+        self.values = 0
+
+    def run(self) -> Iterator[None]:
+        """Adopt the thread; yield after each of its checkpoints."""
+        order = list(in_order(self._stock.outline(self._thread)))
+        for one in order:
+            self._entries[one.ns, one.cid] = one
+            if one.parent is not None:
+                self._children.setdefault((one.ns, one.parent), []).append((one.ns, one.cid))
+        there = self._there(order)
+        self._complete = {(one.ns, one.parent) for one in order[:there] if one.parent is not None}
+        for at, one in enumerate(order):
+            if at >= there:
+                self._put(one)
+                self.checkpoints += 1
+            yield
+        # What is pending: no checkpoint has come of it yet.
+        for one in order:
+            self._write(one)
+
+    def _there(self, order: Sequence[Entry]) -> int:
+        """Return how many of the checkpoints the memory has: they were stored in this order."""
+        checkpoints = self._workspace.checkpoints
+        if self._name not in checkpoints.threads():
+            return 0
+        for at in range(len(order), 0, -1):
+            if checkpoints.exists(At(self._name, order[at - 1].ns, order[at - 1].cid)):
+                return at
+        return 0
+
+    def _loaded(self, ns: str, cid: str | None) -> Loaded | None:
+        found = self._workspace.checkpoints.get(self._name, ns, cid, lambda _: ())
+        return found.loaded[0] if found.loaded else None
+
+    # checkpoints
+
+    def _put(self, at: Entry) -> None:
+        parent = self._parent(at)
+        checkpoint, metadata = self._stock.load(self._thread, at)
+        self._sources[at.ns, at.cid] = metadata.get("source")
+        kept = Kept(
+            checkpoint["channel_values"],
+            checkpoint["channel_versions"],
+            metadata,
+            moment(checkpoint["ts"]),
+        )
+        new = self._align(kept, at, parent)
+        read = self._read(parent)
+        read.also = parent.ids if parent is not None else ()
+        if is_merged(metadata, None if parent is None else parent.metadata):
+            known = None if parent is None else parent.versions.get(START)
+            given = inputs(kept.values, kept.versions, known)
+            read.merged, read.inputs = True, [kept.values[name] for name in given]
+            kept.values = in_steps(kept.values, given)
+        config = self._config(at.ns, at.parent, metadata)
+        writer = AdoptedWriter(
+            self._workspace, Address.of(config), config, self._seen, read, kept.made_at
+        )
+        whole: Any = {**checkpoint, "channel_values": kept.values}
+        said: Any = metadata
+        writer.put(whole, said, new)
+        self._keep((at.ns, at.cid), kept)
+
+    def _parent(self, at: Entry) -> Kept | None:
+        """Return the checkpoint before, whose writes are stored by then; None if there is none."""
+        if at.parent is None or (at.ns, at.parent) not in self._entries:
+            return None
+        self._write(self._entries[at.ns, at.parent])
+        return self._of((at.ns, at.parent))
+
+    def _align(self, kept: Kept, at: Entry, parent: Kept | None) -> dict[str, Any]:
+        """Put the parent's objects in place of equal ones; return the versions that are new."""
+        if parent is None:
+            kept.name(kept.values.values())
+            return dict(kept.versions)
+        new = {}
+        old = parent.values
+        own = at if COUNTERS not in kept.metadata and kept.step is not None else None
+
+        def same(message: BaseMessage) -> BaseMessage:
+            return self._same(message, own, parent)
+
+        for name, value in kept.values.items():
+            known = name in old and parent.versions.get(name) == kept.versions.get(name)
+            if known and self._alike.same(old[name], value):
+                kept.values[name] = old[name]
+                continue
+            before = [*held_by(old.get(name)), *parent.writes.get(name, ())]
+            if name in old and type(value) is not list:
+                before.insert(0, old[name])
+            kept.values[name] = aligned(value, before, same, self._alike)
+            new[name] = kept.versions.get(name)
+        kept.name(kept.values.values())
+        return new
+
+    def _same(self, message: BaseMessage, at: Entry | None, parent: Kept) -> BaseMessage:
+        """Return the object of a message that has an id: the branch's own, where it is the same."""
+        known = parent.named.get(message.id or "")
+        if known is not None and self._alike.same(known, message):
+            return known
+        if at is None or not isinstance(message, AIMessage):
+            return message
+        home = self._homes.setdefault(id(message), (at.ns, at.parent or ""))
+        if home[0] != at.ns or home[1] == at.parent or id(message) in self._seen.anew:
+            return message
+        # Another branch has it already, from elsewhere: here it has a context of its own.
+        copy = message.model_copy()
+        self._seen.anew[id(copy)] = copy
+        parent.named[message.id or ""] = copy
+        return copy
+
+    def _read(self, parent: Kept | None) -> Read:
+        """Return what a step that began at a checkpoint could read."""
+        if parent is None:
+            return Read(there=False)
+        values = parent.values
+        lists = [name for name, value in values.items() if is_conversation(value)]
+        name = "messages" if "messages" in lists else max(lists, key=lambda one: len(values[one]), default="")  # fmt: skip
+        if not name:
+            return Read(values=values)
+        kept_as_writes = parent.metadata.get(COUNTERS) or ()
+        return Read(values[name], frozenset({*values, *kept_as_writes} - {name}), values)
+
+    # what tasks wrote
+
+    def _write(self, at: Entry) -> None:
+        """Store what tasks wrote at a checkpoint, as far as it is not stored yet."""
+        place = at.ns, at.cid
+        if place in self._complete:
+            return
+        self._complete.add(place)
+        rows = self._stock.written(self._thread, at)
+        if not rows:
+            return
+        kept = self._of(place)
+        later = any(one.path.startswith(LATER) for one in rows)
+        old = self._has_no_paths(place, rows)
+        # What a user answered comes first: the task that asked read it.
+        rows.sort(key=lambda one: (one.channel != RESUME, one.path, one.task, one.channel == TASKS))
+        answers: list[tuple[str, int]] = []
+        for (task, path, channel), some in groupby(rows, key=_by_task):
+            new = [one for one in some if (one.task, one.idx) not in kept.stored]
+            if not new:
+                continue
+            if channel == RESUME:
+                ids = self._put_writes(at, kept, new, Read(), given=True)
+                answers += [(task, id_) for id_ in ids]
+                continue
+            read = self._read(kept)
+            read.merged = later
+            read.also = [
+                *(id_ for asked, id_ in answers if asked in {task, NULL_TASK}),
+                *self._inside(at, task, path, later=later),
+                *(kept.ids if later else ()),
+            ]
+            given: bool | None = None
+            if channel == TASKS:
+                given = False  # whom the input is sent to is worked out from it
+            elif old:
+                given = not at.ns and self._given(kept, new)
+            self._put_writes(at, kept, new, read, given=given)
+
+    def _put_writes(
+        self, at: Entry, kept: Kept, rows: Sequence[Write], read: Read, *, given: bool | None
+    ) -> Sequence[int]:
+        own = None if COUNTERS in kept.metadata else Entry(at.ns, "", at.cid)
+        indexed = []
+        for one in rows:
+            before = (
+                kept.writes.get(RESUME, []) if one.channel == RESUME else self._given_to(kept, one)
+            )
+            value = aligned(
+                one.value, before, lambda found: self._same(found, own, kept), self._alike
+            )
+            indexed.append((one.idx, one.channel, value))
+            kept.writes.setdefault(one.channel, []).extend([*held_by(value), value])
+            kept.name([value])
+        config = self._config(at.ns, at.cid, kept.metadata)
+        writer = AdoptedWriter(
+            self._workspace, Address.of(config), config, self._seen, read, kept.made_at,
+            given=given,
+        )  # fmt: skip
+        writer.put_writes(indexed, rows[0].task, rows[0].path)
+        kept.ids += writer.ids
+        self.values += len(rows)
+        return writer.ids
+
+    def _given_to(self, kept: Kept, write: Write) -> list[Any]:
+        """Return what a write of the input itself consists of."""
+        start = kept.values.get(START)
+        if not write.path.endswith(START) or type(start) is not dict:
+            return []
+        given = start.get(write.channel)
+        return [*held_by(given), given]
+
+    def _has_no_paths(self, place: Place, rows: Sequence[Write]) -> bool:
+        """Whether the writes are from before a saver kept the tasks' paths."""
+        if any(one.path for one in rows if one.task != NULL_TASK):
+            return False
+        return any(self._source(one) not in GIVEN for one in self._children.get(place, ()))
+
+    def _source(self, place: Place) -> str | None:
+        if place not in self._sources:
+            _, metadata = self._stock.load(self._thread, self._entries[place])
+            self._sources[place] = metadata.get("source")
+        return self._sources[place]
+
+    def _given(self, kept: Kept, rows: Sequence[Write]) -> bool:
+        """Whether a task without a path only wrote what the run was given."""
+        start = kept.values.get(START)
+        inputs = list(start.values()) if isinstance(start, dict) else [start]
+        return all(
+            one.value is None or any(self._alike.alike(one.value, value) for value in inputs)
+            for one in rows
+        )
+
+    def _inside(self, at: Entry, task: str, path: str, *, later: bool) -> Iterator[int]:
+        """Yield the records that a task's own graphs had in the end."""
+        node = path.rpartition(", ")[2]
+        above = f"{at.ns}|" if at.ns else ""
+        for ns in dict.fromkeys(one.ns for one in self._entries.values()):
+            if ns == at.ns or not ns.startswith(above):
+                continue
+            name, _, own = ns.removeprefix(above).partition("|")[0].partition(":")
+            if own == task or (name == node and (later or not own)):
+                yield from self._records_of(ns)
+
+    def _records_of(self, ns: str) -> Iterator[int]:
+        loaded = self._loaded(ns, None)
+        if loaded is None:
+            return
+        yield from (one.id for one in loaded.records.values() if one.role != "metadata")
+
+    def _config(self, ns: str, cid: str | None, metadata: dict[str, Any]) -> Any:
+        said: dict[str, Any] = {
+            "thread_id": self._thread,
+            "checkpoint_ns": ns,
+            "checkpoint_id": cid,
+        }
+        if ns:
+            said["checkpoint_map"] = metadata.get("parents") or {}
+        return {"configurable": said}
+
+    # what is kept
+
+    def _keep(self, place: Place, kept: Kept) -> None:
+        self._kept[place] = kept
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+
+    def _of(self, place: Place) -> Kept:
+        """Return a checkpoint that is stored, from the source if it is not kept any more."""
+        found = self._kept.get(place)
+        if found is None:
+            found = self._again(self._entries[place])
+            self._keep(place, found)
+        self._kept.move_to_end(place)
+        return found
+
+    def _again(self, at: Entry) -> Kept:
+        checkpoint, metadata = self._stock.load(self._thread, at)
+        values = checkpoint["channel_values"]
+        made_at = moment(checkpoint["ts"])
+        kept = Kept(values, checkpoint["channel_versions"], metadata, made_at)
+        kept.name(values.values())
+        loaded = self._loaded(at.ns, at.cid)
+        if loaded is None:
+            return kept
+        cells = loaded.body.cells
+        for name in (values.keys() & cells.keys()) - loaded.gone:
+            self._note(at, pairs(values[name], cells[name], loaded))
+        objects, lock = self._workspace.objects(self._name)
+        with lock:
+            for name in (values.keys() & cells.keys()) - loaded.gone:
+                cell = cells[name]
+                ids = loaded.lists.get(cell) if isinstance(cell, int) else None
+                if ids and is_conversation(values[name]) and len(ids) == len(values[name]):
+                    objects.note_list(values[name], [one or REFUSED for one in ids])
+        stored = {(one.task, one.at): one.cell for one in loaded.writes}
+        kept.stored = set(stored)
+        for one in self._stock.written(self._thread, at) if stored else ():
+            if (one.task, one.idx) in stored:
+                found = list(pairs(one.value, stored[one.task, one.idx], loaded))
+                self._note(at, found)
+                kept.ids += [id_ for _, id_ in found]
+                kept.writes.setdefault(one.channel, []).extend([*held_by(one.value), one.value])
+                kept.name([one.value])
+        return kept
+
+    def _note(self, at: Entry, found: Iterable[tuple[Any, int]]) -> None:
+        """Take note of which records hold which objects of a checkpoint that is stored."""
+        objects, lock = self._workspace.objects(self._name)
+        with lock:
+            for value, id_ in found:
+                if not isinstance(value, BaseMessage):
+                    self._seen.note(value, id_)
+                    objects.wrote(at.ns, at.cid, value, id_)
+                    continue
+                if objects.find(value) is None:
+                    objects.note(value, id_, named=value.id is not None)
+                if value.id is None:
+                    self._seen.plain.setdefault((at.ns, at.cid), []).append((value, id_))
+
+
+def _by_task(write: Write) -> tuple[str, str, str]:
+    return write.task, write.path, write.channel if write.channel in {RESUME, TASKS} else ""
