@@ -64,7 +64,7 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         self.memory = memory
         self._key = workspace
         self._channels: Channels = channels_of(schema, defaults, untracked, reads, rebuild)
-        self._workspaces: dict[str, Workspace] = {}
+        self._workspaces: dict[tuple[str, int], Workspace] = {}
 
     @classmethod
     @contextmanager
@@ -98,10 +98,12 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
                     remedy=f"Pass configurable={{{self._key!r}: ...}}, or use for_workspace(id).",
                 )
             name = found
-        known = self._workspaces.get(name)
-        if known is None or known.serde is not self.serde:
-            known = Workspace(self.memory.workspace(name), self.serde, self._channels)
-            self._workspaces[name] = known
+        # A twin made by with_allowlist shares this dict, and has a serializer of its own.
+        key = (name, id(self.serde))
+        known = self._workspaces.get(key)
+        if known is None:
+            made = Workspace(self.memory.workspace(name), self.serde, self._channels)
+            known = self._workspaces.setdefault(key, made)
         return known
 
     # writing

@@ -8,6 +8,7 @@ nothing made from it is stored either.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,11 +64,12 @@ class Known:
 
 
 class Kept:
-    """The checkpoints a process wrote or read last; guarded by whoever owns it."""
+    """The checkpoints a process wrote or read last. Thread-safe."""
 
     def __init__(self, most: int = 1_024) -> None:
         self._most = most
         self._rows: dict[tuple[int, bytes], Known] = {}
+        self._guard = threading.Lock()
 
     def get(self, line: int, cid: bytes) -> Known | None:
         """Return what is kept of a checkpoint, or None."""
@@ -75,14 +77,16 @@ class Kept:
 
     def put(self, line: int, cid: bytes, known: Known) -> None:
         """Keep a committed checkpoint in the place of the oldest one."""
-        self._rows.pop((line, cid), None)
-        self._rows[line, cid] = known
-        while len(self._rows) > self._most:
-            self._rows.pop(next(iter(self._rows)))
+        with self._guard:
+            self._rows.pop((line, cid), None)
+            self._rows[line, cid] = known
+            while len(self._rows) > self._most:
+                self._rows.pop(next(iter(self._rows)))
 
     def clear(self) -> None:
         """Forget everything."""
-        self._rows.clear()
+        with self._guard:
+            self._rows.clear()
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ is one transaction. Reached as `memory.checkpoints`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,7 +60,6 @@ class Checkpoints:
         self._names = Names()
         self._kept = Kept()
         self._lists = Lists()
-        self._guard = threading.Lock()
 
     # writing
 
@@ -98,11 +96,10 @@ class Checkpoints:
         naming.commit()
         for tip in desk.noted:
             engine.tips.note(scope.ws, thread, tip)
-        with self._guard:
-            for line, cid, known in writing.done:
-                self._kept.put(line, cid, known)
-            for tip in desk.noted:
-                self._lists.note(generation, tip.marks[-1][1], tip.ids)
+        for line, cid, known in writing.done:
+            self._kept.put(line, cid, known)
+        for tip in desk.noted:
+            self._lists.note(generation, tip.marks[-1][1], tip.ids)
 
     # reading
 
@@ -146,7 +143,7 @@ class Checkpoints:
     @contextmanager
     def _reading(self, have: Have) -> Iterator[Reading]:
         engine = self._engine
-        with self._guard, engine.reading(self.workspace) as (tx, scope):
+        with engine.reading(self.workspace) as (tx, scope):
             yield restoring.open_reading(
                 tx,
                 scope,
@@ -214,8 +211,7 @@ class Checkpoints:
             naming = self._names.open(tx, scope, generation)
             writing = Writing(tx, scope, naming, generation, desk, self._kept)
             receipt = act(discarding.Work(writing, engine.database.out_of_reach(), engine.options))
-        with self._guard:
-            self._kept.clear()
+        self._kept.clear()
         return receipt
 
 

@@ -8,6 +8,7 @@ out where there is none.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -73,28 +74,30 @@ MOST_LISTS = 256  # expanded sequences that are kept
 Have = Callable[[int], Container[int]]
 
 
-@dataclass(slots=True)
 class Lists:
-    """Sequences that were expanded before, in one generation of the workspace."""
+    """Sequences that were expanded before, in one generation of the workspace. Thread-safe."""
 
-    generation: int = -1
-    ids: dict[int, Sequence[int | None]] = field(default_factory=dict)
-    affected: set[int] = field(default_factory=set)
+    def __init__(self) -> None:
+        self._generation = -1
+        self._known: dict[int, tuple[Sequence[int | None], bool]] = {}
+        self._guard = threading.Lock()
 
-    def at(self, generation: int) -> Lists:
-        """Return what is known in a generation: nothing of any other."""
-        if generation != self.generation:
-            self.generation = generation
-            self.ids.clear()
-            self.affected.clear()
-        return self
+    def get(self, generation: int, sequence: int) -> tuple[Sequence[int | None], bool] | None:
+        """Return what a sequence holds and whether a record went from it, if that is kept."""
+        with self._guard:
+            return self._known.get(sequence) if generation == self._generation else None
 
-    def note(self, generation: int, sequence: int, ids: Sequence[int | None]) -> None:
-        """Keep what a sequence holds, in the place of the oldest one."""
-        known = self.at(generation).ids
-        known[sequence] = ids
-        while len(known) > MOST_LISTS:
-            known.pop(next(iter(known)))
+    def note(
+        self, generation: int, sequence: int, ids: Sequence[int | None], *, affected: bool = False
+    ) -> None:
+        """Keep what a sequence holds, in the place of the oldest one; other generations go."""
+        with self._guard:
+            if generation != self._generation:
+                self._generation = generation
+                self._known.clear()
+            self._known[sequence] = (ids, affected)
+            while len(self._known) > MOST_LISTS:
+                self._known.pop(next(iter(self._known)))
 
 
 @dataclass(slots=True)
@@ -195,16 +198,14 @@ class Reading:
             wanted = inner - found.records.keys()
 
     def _list(self, found: Loaded, sequence: int) -> Sequence[int | None]:
-        known = self.lists.at(self.generation)
-        if sequence not in known.ids:
-            ids, dead = expand(self.tx, self.scope.ws, sequence)
-            known.note(self.generation, sequence, ids)
-            if dead:
-                known.affected.add(sequence)
-        found.lists[sequence] = known.ids[sequence]
-        if sequence in known.affected:
+        held = self.lists.get(self.generation, sequence)
+        if held is None:
+            held = expand(self.tx, self.scope.ws, sequence)
+            self.lists.note(self.generation, sequence, held[0], affected=held[1])
+        found.lists[sequence] = held[0]
+        if held[1]:
             found.affected.add(sequence)
-        return found.lists[sequence]
+        return held[0]
 
     def _records(self, found: Loaded, ids: set[int]) -> set[int]:
         """Read the records into `found`; return the further ones they refer to."""
