@@ -51,6 +51,9 @@ class Origins:
         self._serde = serde
         self._reads = reads
         self._rest: Sources | None = None
+        # Whether what is looked at comes from outside; a Send never does: it is made of the state
+        # and of what was given with it.
+        self.given = task.given
         self.calls: dict[
             str, tuple[Atom, ToolCall]
         ] = {}  # tool calls made by messages of this write
@@ -58,7 +61,7 @@ class Origins:
 
     def of_message(self, message: BaseMessage) -> Sources | None:
         """Return what a message was made from; None when it was given from outside."""
-        if self._task.given:
+        if self.given:
             return None
         if isinstance(message, AIMessage) and (call := self._reply(message)) is not None:
             return self._exact(call)
@@ -79,7 +82,7 @@ class Origins:
 
     def of_value(self, value: object) -> Sources | None:
         """Return what any other value was made from; a Send of a tool call depends on that call."""
-        if self._task.given:
+        if self.given:
             return None
         if isinstance(value, Send):
             calls = [self._made_call(one) for one in _call_ids(value.arg)]
@@ -96,6 +99,8 @@ class Origins:
                 ids, atoms = self._prompt(call)
                 known += ids
                 also += atoms
+            if self._task.given:
+                also += self.atoms.values()
             node = self._task.node
             self._rest = Sources(
                 also=(*(Atom(known=one) for one in dict.fromkeys(known)), *also),

@@ -46,6 +46,7 @@ class Taking:
         self._thread = thread
         self._objects = objects
         self._origins = origins
+        self._given = origins.given
         self._serde = serde
         self._literals = literals
         self._untracked = untracked
@@ -58,6 +59,7 @@ class Taking:
     def cell(self, channel: str, value: Any) -> Cell:
         """Return the cell of a channel's value."""
         tracked = channel not in self._untracked
+        self._origins.given = self._given and channel != TASKS
         if channel == START and type(value) is dict and all(type(one) is str for one in value):
             cells = {name: self._value(name, one, tracked) for name, one in value.items()}
             self._lists.clear()  # an input is no channel's value, and its messages have no ids yet

@@ -12,6 +12,7 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     get_serializable_checkpoint_metadata,
 )
+from langgraph.checkpoint.serde.types import TASKS
 
 import dellm
 from dellm import Atom, Body, Draft, Place, TaskWrite, Written
@@ -60,7 +61,7 @@ class Writer:
                     place=place,
                     parent=None if address.cid is None else str(address.cid),
                     body=_body(checkpoint, numbers),
-                    values=list(values),
+                    values=sorted(values, key=lambda name: name == TASKS),
                     unchanged=frozenset(values.keys() - new.keys()),
                     cell=lambda name: taking.cell(name, values[name]),
                     settings=named,
@@ -88,7 +89,7 @@ class Writer:
             workspace.refresh(objects)
             taking = self._taking(objects, self._task(task_id, task_path), place)
             # Messages first: what else the task wrote may be joined to the calls they make.
-            order = sorted(writes, key=lambda one: one[1] == "__pregel_tasks")
+            order = sorted(writes, key=lambda one: one[1] == TASKS)
             cells = {id(one): taking.cell(one[1], one[2]) for one in order}
             written = workspace.checkpoints.put_writes(
                 place,
@@ -133,8 +134,10 @@ class Writer:
         """Return the task that wrote; one without a path writes what came from outside."""
         address = self._address
         node = path.rpartition(", ")[2] if path else None
-        outside = task_id == NULL_TASK or not path or node == START
-        outer = address.outer({}) if outside and task_id != NULL_TASK else None
+        # update_state names the task whose place it takes by such a path.
+        updated = path.startswith("~__interrupt__")
+        outside = task_id == NULL_TASK or not path or node == START or updated
+        outer = address.outer({}) if outside and not updated and task_id != NULL_TASK else None
         return Task(
             thread=address.thread,
             thread_id=str(self._config["configurable"]["thread_id"]),
