@@ -358,7 +358,8 @@ def _copy_records(copy: _Copy, ids: Sequence[int]) -> None:
     # What refers to others comes after them.
     ordered = sorted(found.values(), key=lambda one: (bool(one.metadata.get("refs")), one.id))
     for record in ordered:
-        made, _ = storing.store(work.tx, work.scope, [_draft(copy, record)], work.at)
+        draft = storing.with_free_version(work.tx, work.scope, _draft(copy, record))
+        made, _ = storing.store(work.tx, work.scope, [draft], work.at)
         copy.records[record.id] = made[0].id
 
 
