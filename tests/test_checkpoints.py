@@ -841,6 +841,23 @@ def test_a_copied_thread_says_the_same_and_goes_together_with_its_original(memor
     assert memory.verify().problems == ()
 
 
+def test_a_thread_can_be_copied_onto_one_that_has_the_same_objects(memory: Memory) -> None:
+    one = talk(memory)
+    other = run(memory, "u")
+    other.put(x=Many(atoms=[said("another", "u", fid="m0"), said("u's own", "u")]))
+    one.put(foreign=Many([1, *other.cells["x"].known]))  # names records of the other thread
+    for _ in range(2):
+        memory.checkpoints.copy_thread("t", "u")
+        assert values(memory, thread="u") == values(memory)
+        assert memory.verify().problems == ()
+    assert forget(memory, SECRET)
+    assert values(memory, "c0003", "u") == values(memory, "c0003")
+    memory.checkpoints.delete_thread("u")
+    assert values(memory)["messages"] == ["turn 0", "turn 1", "turn 3", "turn 4"]
+    memory.checkpoints.copy_thread("t", "u")
+    assert values(memory, thread="u") == values(memory)
+
+
 def test_a_call_whose_result_was_erased_is_told_from_one_that_has_no_result_yet(
     memory: Memory,
 ) -> None:
