@@ -132,7 +132,7 @@ def replayed(database: str, talks: Mapping[str, Talk]) -> Iterator[Row]:
 def _writing(versus: Versus, ours: Sequence[Calls], theirs: Sequence[Calls]) -> Iterator[Row]:
     mine, peer = middle(ours), middle(theirs)
     judged = len(ours) >= FULL
-    span = f"last {LAST} of {len(ours):,}"
+    span = f"last {min(LAST, len(ours))} of {len(ours):,}"
     name = f"put + put_writes of a turn, {span}"
     note = f"{ours[-1].puts} put and {ours[-1].writes} put_writes"
     if versus.kind == STOCK:
