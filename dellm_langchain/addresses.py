@@ -98,12 +98,20 @@ class Address:
     @property
     def since(self) -> int | None:
         """The ledger entry up to which the addressed checkpoint's reader knew of erasures."""
-        return self.cid.head if isinstance(self.cid, LoadedId) else None
+        return _head(self.cid)
 
     def outer(self, parents: dict[str, str]) -> Place | None:
         """Return the checkpoint of the graph around this one; None for a root graph."""
         if not self.ns:
             return None
         ns = self.ns.rpartition("|")[0]
-        known = {**self.above, **parents}
-        return Place(self.thread, ns, str(known.get(ns, "")))
+        return Place(self.thread, ns, str({**parents, **self.above}.get(ns, "")))
+
+    @property
+    def outer_since(self) -> int | None:
+        """As `since`, of the checkpoint of the graph around this one."""
+        return _head(self.above.get((self.ns or "").rpartition("|")[0]))
+
+
+def _head(cid: str | None) -> int | None:
+    return cid.head if isinstance(cid, LoadedId) else None

@@ -118,15 +118,15 @@ class Writer:
     def _step(self, metadata: Mapping[str, Any]) -> Task:
         """Return the step that made a checkpoint's values, where no task is named."""
         address, source = self._address, metadata.get("source")
-        outer = address.outer(metadata.get("parents") or {})
+        outer = address.outer(metadata.get("parents") or {}) if source == "input" else None
         return Task(
             thread=address.thread,
             thread_id=str(self._config["configurable"]["thread_id"]),
             id=None,
             node=None,
-            place=outer if source == "input" and outer is not None else address.place,
-            since=address.since,
-            given=source in GIVEN and not (source == "input" and outer is not None),
+            place=address.place if outer is None else outer,
+            since=address.since if outer is None else address.outer_since,
+            given=source in GIVEN and outer is None,
             step=metadata.get("step"),
         )
 
@@ -144,7 +144,7 @@ class Writer:
             id=task_id,
             node=node,
             place=address.place if outer is None else outer,
-            since=address.since,
+            since=address.since if outer is None else address.outer_since,
             given=outside and outer is None,
         )
 
