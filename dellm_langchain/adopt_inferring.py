@@ -60,7 +60,8 @@ class Read:
 
     `values` are all of the checkpoint's. `also` are records from elsewhere: of a task's own graphs,
     or of what other tasks wrote. `merged`: several steps were stored as one, to which `inputs` were
-    given. `there`: the checkpoint is in the source.
+    given and in which the messages `edited`, by their ids, were rewritten. `there`: the checkpoint is
+    in the source.
     """
 
     prompt: Sequence[BaseMessage] = ()
@@ -69,6 +70,7 @@ class Read:
     also: Sequence[int] = ()
     merged: bool = False
     inputs: Sequence[Any] = ()
+    edited: frozenset[str] = frozenset()
     there: bool = True
 
     def gave(self, value: object) -> bool:
@@ -107,7 +109,8 @@ class Inferred(Origins):
         read = self.read
         if read.holds(message):
             return self.of_rest()  # of which nothing is known any more
-        if self._task.given or (read.merged and _from_a_user(message)):
+        edited = message.id in read.edited
+        if self._task.given or (read.merged and not edited and _from_a_user(message)):
             return None
         known, looked_up = self._context()
         # What cannot be looked up is found, or missed, with all that its checkpoint holds.
@@ -214,6 +217,10 @@ class AdoptedTaking(Taking):
     def _list(self, channel: str, value: list[Any], tracked: bool) -> Cell:
         if self._inferred.read.merged and value and isinstance(value[0], BaseMessage):
             # What is known already counts as having come before, so every message is looked at.
+            # One that was rewritten in its place may be made of any other.
+            edited = self._inferred.read.edited
+            for one in sorted(value, key=lambda one: getattr(one, "id", None) in edited):
+                self.atom(one, tracked=tracked)
             return Many([], [self.atom(one, tracked=tracked) for one in value])
         return super()._list(channel, value, tracked)
 

@@ -64,11 +64,14 @@ def inputs(values: Mapping[str, Any], versions: Mapping[str, Any], known: Any) -
     given = versions.get(START)
     if given is None or given == known:
         return []
-    first = number(given) + 1
+    # The step that takes the input in gives one version to it and to all channels it fills.
+    first = number(given)
     return [
         name
         for name, value in values.items()
-        if not is_conversation(value) and number(versions.get(name)) == first
+        if not name.startswith("__")
+        and not is_conversation(value)
+        and number(versions.get(name)) == first
     ]
 
 

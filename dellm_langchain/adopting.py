@@ -178,10 +178,7 @@ class Adopting:
         read = self._read(parent)
         read.also = parent.ids if parent is not None else ()
         if is_merged(metadata, None if parent is None else parent.metadata):
-            known = None if parent is None else parent.versions.get(START)
-            given = inputs(kept.values, kept.versions, known)
-            read.merged, read.inputs = True, [kept.values[name] for name in given]
-            kept.values = in_steps(kept.values, given)
+            self._merge(read, kept, parent)
         config = self._config(at.ns, at.parent, metadata)
         writer = AdoptedWriter(
             self._workspace, Address.of(config), config, self._seen, read, kept.made_at
@@ -190,6 +187,16 @@ class Adopting:
         said: Any = metadata
         writer.put(whole, said, new)
         self._keep((at.ns, at.cid), kept)
+
+    def _merge(self, read: Read, kept: Kept, parent: Kept | None) -> None:
+        """Say what can be told of the steps between a checkpoint and its parent."""
+        known = None if parent is None else parent.versions.get(START)
+        before = {} if parent is None else parent.named
+        given = inputs(kept.values, kept.versions, known)
+        read.merged, read.inputs = True, [kept.values[name] for name in given]
+        changed = (name for name, one in kept.named.items() if before.get(name, one) is not one)
+        read.edited = frozenset(changed)
+        kept.values = in_steps(kept.values, given)
 
     def _parent(self, at: Entry) -> Kept | None:
         """Return the checkpoint before, whose writes are stored by then; None if there is none."""
