@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,21 +18,27 @@ Name = Callable[[int], str]
 
 def pack_id(text: str) -> bytes:
     """Return a framework's id as bytes: 17 for a UUID in its usual form, in the order of its text."""
-    if len(text) == 36 and text.islower() | text.replace("-", "").isdigit():
+    if len(text) == 36:
         try:
-            found = uuid.UUID(text)
+            packed = bytes.fromhex(text.replace("-", ""))
         except ValueError:
-            found = None
-        if found is not None and str(found) == text:
-            return _UUID + found.bytes
+            packed = b""
+        # Read back, so that what is no UUID, or is not written as one is, keeps its own form.
+        if len(packed) == 16 and _dashed(packed) == text:
+            return _UUID + packed
     return _TEXT + encode(text).encode()
 
 
 def unpack_id(data: bytes) -> str:
     """Return the id that `pack_id` was given."""
     if data[:1] == _UUID:
-        return str(uuid.UUID(bytes=bytes(data[1:])))
+        return _dashed(bytes(data[1:]))
     return decode(bytes(data[1:]).decode())
+
+
+def _dashed(packed: bytes) -> str:
+    text = packed.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 @dataclass(slots=True)
