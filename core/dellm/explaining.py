@@ -30,6 +30,8 @@ class Explanation:
     def __str__(self) -> str:
         record = self.record
         lines = [f"{record.id} {record.role}: {record.text}"]
+        if record.metadata.get("inferred"):
+            lines.append("  adopted: nobody saw its prompt; what it was made from is inferred")
         if self.hidden:
             lines.append(f"  had in its prompt: {self.hidden} record(s) that may not be read now")
         elif not self.context:
