@@ -230,7 +230,7 @@ SPOTS = [
     Spot(in_a_subgraph_with_memory),
     Spot(in_a_tool, " call:search call:quick", exact=False),
     Spot(in_a_summary, exact=False),
-    Spot(in_a_worker),
+    Spot(in_a_worker, exact=False),
 ]
 WAYS = [INVOKE, AINVOKE, STREAM, ASTREAM, Way("invoke", "sync"), Way("ainvoke", "sync")]
 EXIT = [Way("invoke", "exit"), Way("ainvoke", "exit")]
@@ -249,7 +249,9 @@ class Case:
     def say(self, text: str, way: Way = INVOKE) -> None:
         way.run(self.graph, {"messages": [HumanMessage(text)]}, self.config)
 
-    def during(self, given: Any, way: Way, act: Callable[[], Any], stored: str | None = None) -> None:
+    def during(
+        self, given: Any, way: Way, act: Callable[[], Any], stored: str | None = None
+    ) -> None:
         """Start a run, act while it waits at the gate, let it end."""
         self.gate.close()
         with ThreadPoolExecutor(1) as pool:
@@ -288,7 +290,11 @@ class Case:
         after = self.messages()
         found = [] if after[: len(before)] == before else ["the new turn changed what was there"]
         new = after[len(before) :]
-        if len(new) < 2 or not new[0].text.startswith("hello") or not isinstance(new[-1], AIMessage):
+        if (
+            len(new) < 2
+            or not new[0].text.startswith("hello")
+            or not isinstance(new[-1], AIMessage)
+        ):
             found.append(f"the new turn left {new}")
         return found + self.problems()
 
@@ -369,3 +375,348 @@ def test_what_a_run_makes_of_other_things_is_stored_although_something_was_forgo
     assert texts[: len(kept)] == kept
     assert len(texts) == len(kept) + new, texts[len(kept) :]
     assert one.goes_on(way) == []
+
+
+# two runs of one thread
+
+
+@pytest.mark.parametrize("way", [INVOKE, AINVOKE], ids=str)
+def test_two_runs_of_one_thread_bring_nothing_back(way: Way, case: Callable[..., Case]) -> None:
+    one = case(Spot(between_nodes))
+    one.say(STATEMENT, way)
+
+    def meanwhile() -> None:
+        other = ThreadPoolExecutor(1)
+        gate = Gate()
+        graph = in_the_model(gate, everything, DeLLMSaver(one.memory))
+        gate.close()
+        with other:
+            second = other.submit(way.run, graph, {"messages": [HumanMessage("b")]}, one.config)
+            assert gate.reached.wait(30)
+            one.memory.forget(STATEMENT)
+            gate.open()
+            second.result(60)
+
+    one.during({"messages": [HumanMessage("a")]}, way, meanwhile)
+    assert one.problems() == []
+    assert one.goes_on(way) == []
+
+
+# a thread that is deleted
+
+
+@pytest.mark.parametrize("way", [INVOKE, AINVOKE, Way("invoke", "sync"), *EXIT], ids=str)
+@pytest.mark.parametrize("spot", SPOTS, ids=str)
+def test_a_deleted_thread_stays_deleted_although_a_run_goes_on_with_it(
+    spot: Spot, way: Way, case: Callable[..., Case]
+) -> None:
+    one = case(spot)
+    one.say(STATEMENT + spot.call, way)
+    given = {"messages": [HumanMessage(CLEAN[0] + spot.call)]}
+    one.during(given, way, lambda: one.saver.delete_thread("t"))
+    assert [*one.saver.list(one.config)] == []
+    assert one.graph.get_state(one.config).values in ({}, {"messages": []})
+    assert one.memory.threads() == {}
+    assert one.memory.scan("red is apple", files=False).places == ()
+    assert one.goes_on(way, spot.call) == []
+    assert len(one.messages()) > 1
+
+
+@pytest.mark.parametrize("way", [INVOKE, AINVOKE, STREAM], ids=str)
+def test_a_new_thread_that_is_deleted_in_its_first_run_stays_deleted(
+    way: Way, case: Callable[..., Case]
+) -> None:
+    one = case(Spot(in_a_subgraph))
+    given = {"messages": [HumanMessage(STATEMENT)]}
+    one.during(given, way, lambda: one.saver.delete_thread("t"), stored=WORD)
+    assert [*one.saver.list(one.config)] == []
+    assert one.problems() == []
+    assert one.goes_on(way) == []
+
+
+def test_a_deleted_thread_can_be_begun_again_by_a_copy_of_another(
+    case: Callable[..., Case],
+) -> None:
+    one = case(Spot(in_the_model))
+    one.say(STATEMENT)
+    other = {"configurable": {"thread_id": "other"}}
+    INVOKE.run(one.graph, {"messages": [HumanMessage(CLEAN[0])]}, other)
+    one.saver.delete_thread("t")
+    one.saver.copy_thread("other", "t")
+    texts = one.texts()
+    assert len(texts) == 2
+    one.say(CLEAN[1])
+    assert one.texts()[:2] == texts
+    assert len(one.texts()) == 4
+    assert one.problems() == []
+
+
+# old objects in the hands of a client
+
+
+def held(one: Case) -> list[Any]:
+    """Return every state of the thread, as a client keeps them."""
+    return list(one.graph.get_state_history(one.config))
+
+
+@pytest.mark.parametrize("build", [in_the_model, on_a_delta_channel], ids=lambda one: one.__name__)
+def test_old_states_of_a_client_do_not_bring_the_forgotten_back(
+    build: Any, case: Callable[..., Case]
+) -> None:
+    one = case(Spot(build))
+    for text in (CLEAN[0], STATEMENT, CLEAN[1]):
+        one.say(text)
+    states = held(one)
+    old = list(one.messages())
+    one.memory.forget(STATEMENT)
+    # The client sends what it has: all of it, at once and one by one, to the head and the past.
+    one.graph.update_state(one.config, {"messages": old}, as_node="n0")
+    assert one.problems() == []
+    INVOKE.run(one.graph, {"messages": [*old, HumanMessage("and now?")]}, one.config)
+    assert one.problems() == []
+    for state in states:
+        if state.values.get("messages"):
+            one.graph.update_state(state.config, {"messages": state.values["messages"]}, "n0")
+    assert one.problems() == []
+    for state in states[::3]:
+        one.graph.update_state(state.config, None, as_node="__copy__")
+        INVOKE.run(one.graph, {"messages": old}, state.config)
+    assert one.problems() == []
+    assert one.goes_on() == []
+
+
+def test_a_message_sent_again_with_its_id_is_not_stored_again(case: Callable[..., Case]) -> None:
+    one = case(Spot(in_the_model))
+    INVOKE.run(one.graph, {"messages": [HumanMessage(STATEMENT, id="m1")]}, one.config)
+    one.memory.forget(STATEMENT)
+    again = [HumanMessage(STATEMENT, id="m1"), HumanMessage("hello", id="m2")]
+    INVOKE.run(one.graph, {"messages": again}, one.config)
+    assert one.problems() == []
+    assert one.texts() == ["hello"]  # the reply was made with the other one in its prompt
+    # Said anew, under an id of its own, it is a new statement.
+    one.say(STATEMENT)
+    assert STATEMENT in one.texts()
+    one.memory.forget(STATEMENT)
+    assert one.problems() == []
+
+
+def test_an_edited_message_under_the_id_of_a_forgotten_one_is_not_stored(
+    case: Callable[..., Case],
+) -> None:
+    one = case(Spot(in_the_model))
+    INVOKE.run(one.graph, {"messages": [HumanMessage(STATEMENT, id="m1")]}, one.config)
+    one.memory.forget(STATEMENT)
+    edited = [HumanMessage(f"in short {WORD}", id="m1")]
+    INVOKE.run(one.graph, {"messages": edited}, one.config)
+    assert one.problems() == []
+
+
+@pytest.mark.parametrize("build", [in_the_model, in_a_subgraph, on_a_delta_channel])
+def test_a_copied_thread_is_reached_and_later_copies_hold_nothing(
+    build: Any, case: Callable[..., Case]
+) -> None:
+    one = case(Spot(build))
+    one.say(CLEAN[0])
+    one.say(STATEMENT)
+    one.saver.copy_thread("t", "before")
+    one.memory.forget(STATEMENT)
+    one.saver.copy_thread("t", "after")
+    for name in ("before", "after"):
+        copy = Case(one.memory, one.gate, one.saver, one.graph, thread(name))
+        assert copy.texts() == one.texts()
+        assert copy.problems() == []
+        assert copy.goes_on() == []
+    assert one.goes_on() == []
+
+
+def test_a_thread_copied_while_a_run_goes_on_is_reached(case: Callable[..., Case]) -> None:
+    one = case(Spot(between_nodes))
+    one.say(STATEMENT)
+
+    def act() -> None:
+        one.saver.copy_thread("t", "copy")
+        one.memory.forget(STATEMENT)
+
+    one.during({"messages": [HumanMessage("a")]}, INVOKE, act)
+    for name in ("t", "copy"):
+        copy = Case(one.memory, one.gate, one.saver, one.graph, thread(name))
+        assert copy.problems() == []
+        assert copy.goes_on() == []
+
+
+# time travel and resuming after a forget: nothing legitimate is refused
+
+
+# how many replies are still to come at each node
+TO_COME = {
+    in_the_model: {"n0": 1},
+    between_nodes: {"n0": 2, "n1": 1, "n2": 1},
+    in_a_subgraph: {"n0": 3, "n1": 2},
+}
+
+
+@pytest.mark.parametrize("way", [INVOKE, AINVOKE], ids=str)
+@pytest.mark.parametrize("build", TO_COME, ids=lambda one: one.__name__)
+def test_every_old_checkpoint_can_be_run_again_and_all_of_it_is_stored(
+    build: Any, way: Way, case: Callable[..., Case]
+) -> None:
+    one = case(Spot(build))
+    for text in (CLEAN[0], STATEMENT, CLEAN[1]):
+        one.say(text, way)
+    states = held(one)
+    one.memory.forget(STATEMENT)
+    again = {"messages": [HumanMessage("again")]}
+    for state in states:
+        if state.next == ("__start__",):
+            continue
+        before = one.graph.get_state(state.config).values.get("messages", [])
+        new = sum(TO_COME[build][name] for name in state.next) or 1 + TO_COME[build]["n0"]
+        way.run(one.graph, None if state.next else again, state.config)
+        assert one.messages()[: len(before)] == before
+        assert len(one.messages()) == len(before) + new
+        assert one.problems() == []
+
+
+class Listed(MessagesState):
+    topic: str
+    summary: str
+
+
+def with_strings(gate: Gate, look: Any, saver: Saver) -> Graph:
+    """A graph whose subgraph is handed a string channel beside the messages."""
+
+    def summed(state: Any) -> Any:
+        return {"summary": f"{state.get('topic', '')}: {told(state['messages'])}"}
+
+    inner = StateGraph(Listed)
+    inner.add_node("sum", summed)
+    inner.add_node("ask", asking(None, look))
+    inner.add_edge(START, "sum")
+    inner.add_edge("sum", "ask")
+    graph = StateGraph(Listed)
+    graph.add_node("first", asking(None, look))
+    graph.add_node("inner", inner.compile())
+    graph.add_node("last", asking(None, look))
+    graph.add_edge(START, "first")
+    graph.add_edge("first", "inner")
+    graph.add_edge("inner", "last")
+    return graph.compile(checkpointer=saver, interrupt_before=["inner", "last"])
+
+
+def test_an_interrupted_run_is_resumed_with_all_that_survives(case: Callable[..., Case]) -> None:
+    one = case(Spot(with_strings))
+    one.say(CLEAN[0])
+    INVOKE.run(one.graph, None, one.config)
+    INVOKE.run(one.graph, None, one.config)
+    one.graph.update_state(one.config, {"topic": "fruit"}, as_node="last")
+    one.say(STATEMENT)
+    kept = [text for text in one.texts() if WORD not in text]
+    one.memory.forget(STATEMENT)
+    assert one.texts() == kept
+    INVOKE.run(one.graph, None, one.config)  # the subgraph
+    state = one.graph.get_state(one.config)
+    assert state.values["summary"].startswith("fruit: "), state.values
+    assert "apple" in state.values["summary"]
+    assert len(one.texts()) == len(kept) + 1
+    INVOKE.run(one.graph, None, one.config)
+    assert len(one.texts()) == len(kept) + 2
+    assert one.problems() == []
+
+
+def waiting_inside(gate: Gate, look: Any, saver: Saver) -> Graph:
+    """A graph whose subgraph waits before each of its nodes."""
+
+    def summed(state: Any) -> Any:
+        return {"summary": f"{state.get('topic', '')}: {told(state['messages'])}"}
+
+    nodes = (asking(None, look), summed, asking(None, look))
+    inner = chat(Listed, *nodes).compile(interrupt_before=["n1", "n2"])
+    outer = chat(Listed, asking(None, look), inner)
+    return outer.compile(checkpointer=saver, interrupt_before=["n1"])
+
+
+@pytest.mark.parametrize("way", [INVOKE, AINVOKE], ids=str)
+@pytest.mark.parametrize("runs", range(5))
+def test_a_subgraph_that_waits_is_resumed_with_all_that_survives(
+    runs: int, way: Way, case: Callable[..., Case]
+) -> None:
+    one = case(Spot(waiting_inside), latest)
+    one.say(STATEMENT, way)
+    for _ in range(3):
+        way.run(one.graph, None, one.config)
+    one.graph.update_state(one.config, {"topic": "fruit"}, as_node="n1")
+    one.say(CLEAN[0], way)  # waits before the subgraph, then twice inside
+    for at in range(5):
+        if at == runs:
+            one.memory.forget(STATEMENT)
+            assert one.problems() == []
+        waits = one.graph.get_state(one.config, subgraphs=True)
+        inner = waits.tasks[0].state if waits.tasks else None
+        if at > runs and inner is not None and not isinstance(inner, dict):
+            assert "messages" in inner.values
+            assert CLEAN[0] in [message.text for message in inner.values["messages"]]
+            if inner.next == ("n2",):
+                assert "apple" in inner.values["summary"]
+        way.run(one.graph, None, one.config)
+    values = one.graph.get_state(one.config).values
+    assert values["topic"] == "fruit"
+    new = [message for message in values["messages"] if "apple" in message.text]
+    assert [type(one).__name__ for one in new] == ["HumanMessage", *["AIMessage"] * 3]
+    if not runs:  # later, the subgraph's own copy of the topic stands for all it was handed
+        assert values["summary"].startswith("fruit: ")
+    assert one.problems() == []
+
+
+def test_after_a_forget_new_input_updates_and_forks_are_all_stored(
+    case: Callable[..., Case],
+) -> None:
+    one = case(Spot(in_a_summary))
+    for text in (CLEAN[0], STATEMENT, CLEAN[1]):
+        one.say(text)
+    one.memory.forget(STATEMENT)
+    one.graph.update_state(one.config, {"summary": "short", "notes": ["n"]}, as_node="n1")
+    assert one.graph.get_state(one.config).values["summary"] == "short"
+    one.say("more")
+    values = one.graph.get_state(one.config).values
+    assert "more" in values["summary"]
+    assert len(values["notes"]) == 1
+    past = held(one)[-1]
+    INVOKE.run(one.graph, {"messages": [HumanMessage("from the start")]}, past.config)
+    values = one.graph.get_state(one.config).values
+    assert [message.text for message in values["messages"]][0] == "from the start"
+    assert "start" in values["summary"]
+    assert one.problems() == []
+
+
+@pytest.mark.parametrize("mode", ["suppress", "redact"])
+@pytest.mark.parametrize("build", [in_the_model, in_a_subgraph, in_a_summary, on_a_delta_channel])
+def test_after_something_was_hidden_or_redacted_everything_new_is_stored(
+    build: Any, mode: str, case: Callable[..., Case]
+) -> None:
+    one = case(Spot(build))
+    one.say(CLEAN[0])
+    one.say(STATEMENT)
+    one.say(CLEAN[1])
+    full = one.messages()
+    receipt = one.memory.forget(WORD, mode=mode)
+    assert [text for text in one.texts() if WORD in text] == []
+    one.say("more")
+    texts = one.texts()
+    each = len(full) // 3
+    assert texts[-each:][0] == "more"
+    assert [text for text in texts if WORD in text] == []
+    if mode == "suppress":
+        one.memory.restore(receipt)
+        texts = [
+            message.text for state in held(one) for message in state.values.get("messages", [])
+        ]
+        assert [text for text in texts if WORD in text] != []
+    else:
+        assert [text for text in texts if "my door code is" in text] != []
+        assert one.memory.scan(WORD, files=False).places == ()
+    one.say("and more")
+    texts = one.texts()
+    assert texts[-each:][0] == "and more"
+    one.graph.update_state(one.config, {"messages": [HumanMessage("put in")]}, as_node="n0")
+    assert one.texts()[-1] == "put in"
+    assert one.memory.verify().ok
