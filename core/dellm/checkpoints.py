@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from . import discarding, restoring
+from . import copying, discarding, restoring
 from .bodies import pack_id
 from .cells import Place
 from .checkpointing import Checkpoint, Kept, TaskWrite, Writing
@@ -199,7 +199,7 @@ class Checkpoints:
 
     def copy_thread(self, source: str, target: str) -> None:
         """Copy a thread's checkpoints, writes and records; a forget reaches both from then on."""
-        self._discard(lambda work: discarding.copy_thread(work, source, target), target)
+        self._discard(lambda work: copying.copy_thread(work, source, target), target)
 
     def _discard(
         self, act: Callable[[discarding.Work], Receipt | None], thread: str = ""

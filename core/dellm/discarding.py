@@ -1,4 +1,4 @@
-"""Deleting, thinning out and copying threads of checkpoints, and refusing what comes too late.
+"""Deleting and thinning out threads of checkpoints, and refusing what comes too late.
 
 Rows of records go through the one choke point, `forget`. A deleted thread leaves a keyed digest, so
 that a run that was under way then cannot bring it back: it is known by a parent that is not there,
@@ -12,12 +12,12 @@ import hmac
 import json
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from . import cells, forget, planning, restoring, sequences, storing
-from .bodies import Body, dump_body, load_body, pack_id
-from .cells import Place, Stored
+from . import cells, forget, planning, restoring
+from .bodies import Body, load_body, pack_id
+from .cells import Place
 from .checkpointing import COUNTERS, Writing
 from .database import Scope, Tx
 from .encoding import decode, encode
@@ -26,7 +26,6 @@ from .naming import Line
 from .plan import Plan, depth, digest_of
 from .reading import several
 from .receipts import Receipt
-from .records import Draft, Record
 from .restoring import Reading
 from .selectors import Look, Selector
 from .settling import bury
@@ -128,7 +127,7 @@ def delete_thread(work: Work, thread: str) -> Receipt | None:
     tx, scope = work.tx, work.scope
     forget.lock(tx, scope.ws)
     lines = [line for line, _ in work.writing.naming.lines(thread)]
-    held = _refs(work, [at for line in lines for at in _cids(work, line)])
+    held = refs(work, [at for line in lines for at in addresses_of(work, line)])
     _release(work, {one for one in held if one < 0})
     for line in lines:
         for table in ("checkpoint", "task_write"):
@@ -188,13 +187,13 @@ def keep_newest(work: Work, threads: Sequence[str]) -> None:
     for thread in threads:
         for line, _ in work.writing.naming.lines(thread):
             kept = set(_needed(work, line))
-            doomed += [(line, cid) for _, cid in _cids(work, line) if cid not in kept]
+            doomed += [(line, cid) for _, cid in addresses_of(work, line) if cid not in kept]
     _drop(work, doomed, only_state=True)
 
 
 def _needed(work: Work, line: int) -> Iterator[bytes]:
     """Yield the newest checkpoint of a line, and the ancestors whose writes it is read from."""
-    at = max((cid for _, cid in _cids(work, line)), default=None)
+    at = max((cid for _, cid in addresses_of(work, line)), default=None)
     left: set[str] | None = None
     while at is not None:
         row = _row(work, line, at)
@@ -209,7 +208,8 @@ def _needed(work: Work, line: int) -> Iterator[bytes]:
         at = parent if left else None
 
 
-def _cids(work: Work, line: int) -> list[tuple[int, bytes]]:
+def addresses_of(work: Work, line: int) -> list[tuple[int, bytes]]:
+    """Return (line, id) of every checkpoint of a line."""
     rows = work.tx.all(
         "select cid from checkpoint where ws = :ws and line = :line", ws=work.scope.ws, line=line
     )
@@ -233,17 +233,17 @@ def _drop(work: Work, doomed: Sequence[tuple[int, bytes]], *, only_state: bool) 
         return
     tx, ws = work.tx, work.scope.ws
     forget.lock(tx, ws)
-    held = _refs(work, doomed)
+    held = refs(work, doomed)
     for line, cid in doomed:
         key = {"ws": ws, "line": line, "cid": cid}
         tx.run("delete from checkpoint where ws = :ws and line = :line and cid = :cid", **key)
         tx.run("delete from task_write where ws = :ws and line = :line and cid = :cid", **key)
     threads = _threads_of(work, {line for line, _ in doomed})
     left = [at for thread in threads for line, _ in work.writing.naming.lines(thread)
-            for at in _cids(work, line)]  # fmt: skip
-    kept = _refs(work, left)
+            for at in addresses_of(work, line)]  # fmt: skip
+    kept = refs(work, left)
     _release(work, {one for one in held - kept if one < 0})
-    loose = _records(work, held) - _records(work, kept)
+    loose = records(work, held) - records(work, kept)
     kinds = several(tx, work.scope, sorted(loose), None)
     ids = [one for one, record in kinds.items() if not only_state or record.kind == "state"]
     if ids:
@@ -259,7 +259,7 @@ def _threads_of(work: Work, lines: Collection[int]) -> list[str]:
     return [decode(row[0]) for row in rows]
 
 
-def _refs(work: Work, addresses: Iterable[tuple[int, bytes]]) -> set[int]:
+def refs(work: Work, addresses: Iterable[tuple[int, bytes]]) -> set[int]:
     """Return every record and sequence that checkpoints and their writes refer to."""
     found: set[int] = set()
     for line, cid in addresses:
@@ -272,7 +272,7 @@ def _refs(work: Work, addresses: Iterable[tuple[int, bytes]]) -> set[int]:
     return found
 
 
-def _records(work: Work, refs: Iterable[int]) -> set[int]:
+def records(work: Work, refs: Iterable[int]) -> set[int]:
     """Return the records of the references: those of sequences, and what states refer to."""
     found = {one for one in refs if one > 0}
     for sequence in (one for one in refs if one < 0):
@@ -296,129 +296,6 @@ def _release(work: Work, lists: Collection[int]) -> None:
         ws=ws,
         ids=ids,
     )
-
-
-# copying
-
-
-@dataclass(slots=True)
-class _Copy:
-    """A thread while it is copied: the new number of each record, line and sequence."""
-
-    work: Work
-    target: str
-    records: dict[int, int] = field(default_factory=dict)
-    sequences: dict[int, int] = field(default_factory=dict)
-
-    def cell(self, stored: Stored) -> Stored:
-        """Return the cell with the copies in the place of the originals."""
-        if isinstance(stored, int):
-            return self.sequence(stored) if stored < 0 else self.records.get(stored, 0)
-        kind, what = stored[0], stored[1]
-        if kind == cells.LITERAL:
-            return stored
-        if kind == cells.WRAPPED:
-            return [kind, what, self.cell(stored[2])]
-        if kind == cells.NAMED:
-            return [kind, {name: self.cell(inner) for name, inner in what.items()}]
-        if isinstance(what, int):
-            return [kind, self.sequence(what)]
-        return [kind, [self.records.get(one, 0) for one in what]]
-
-    def sequence(self, old: int) -> int:
-        """Return the copy of a sequence; what it shares with others of the thread is shared."""
-        if old not in self.sequences:
-            work, desk = self.work, self.work.writing.desk
-            ids, _ = restoring.expand(work.tx, work.scope.ws, old)
-            new = [None if one is None else self.records.get(one) for one in ids]
-            if None in new:
-                made = sequences.placed(work.tx, work.scope, new, self.target, desk.take())
-            else:
-                whole = [one for one in new if one is not None]
-                made, _ = sequences.listed(
-                    work.tx, work.scope, whole, self.target, desk.take(), desk.tips
-                )
-            self.sequences[old] = made
-        return self.sequences[old]
-
-
-def copy_thread(work: Work, source: str, target: str) -> None:
-    """Copy the lines of a thread; each copied record and its original go together from then on."""
-    copy = _Copy(work, target)
-    lines = work.writing.naming.lines(source)
-    addresses = [at for line, _ in lines for at in sorted(_cids(work, line))]
-    _copy_records(copy, sorted(_records(work, _refs(work, addresses))))
-    for line, ns in lines:
-        _copy_line(copy, line, (target, ns))
-
-
-def _copy_records(copy: _Copy, ids: Sequence[int]) -> None:
-    work = copy.work
-    found = several(work.tx, work.scope, ids, work.at)
-    # What refers to others comes after them.
-    ordered = sorted(found.values(), key=lambda one: (bool(one.metadata.get("refs")), one.id))
-    for record in ordered:
-        draft = storing.with_free_version(work.tx, work.scope, _draft(copy, record))
-        made, _ = storing.store(work.tx, work.scope, [draft], work.at)
-        copy.records[record.id] = made[0].id
-
-
-def _draft(copy: _Copy, record: Record) -> Draft:
-    metadata = dict(record.metadata)
-    if "refs" in metadata:
-        metadata["refs"] = [copy.records.get(one, 0) for one in metadata["refs"]]
-    return Draft(
-        text=record.text,
-        role=record.role,
-        thread=copy.target,
-        kind=record.kind,
-        framework_id=record.framework_id,
-        version=record.version,
-        payload=record.payload,
-        metadata=metadata,
-        subject=record.subject,
-        purpose=record.purpose,
-        sensitivity=record.sensitivity,
-        retention_until=record.retention_until,
-        created_at=record.created_at,
-        model=record.model,
-        copy_of=record.id,
-    )
-
-
-def _copy_line(copy: _Copy, line: int, target: Line) -> None:
-    work = copy.work
-    tx, ws, naming = work.tx, work.scope.ws, work.writing.naming
-    new = naming.line(target, -work.writing.desk.take())
-    rows = tx.all(
-        "select cid, parent, run, body from checkpoint where ws = :ws and line = :line order by cid",
-        ws=ws,
-        line=line,
-    )
-    for cid, parent, run, stored in rows:
-        body = load_body(stored, naming.name)
-        body.cells = {name: copy.cell(cell) for name, cell in body.cells.items()}
-        body.settings = copy.records.get(body.settings, 0)
-        tx.run(
-            "insert into checkpoint(ws, line, cid, parent, run, body) "
-            "values (:ws, :line, :cid, :parent, :run, :body) "
-            "on conflict (ws, line, cid) do update set body = excluded.body",
-            ws=ws, line=new, cid=cid, parent=parent, run=run, body=dump_body(body, naming.label),
-        )  # fmt: skip
-    writes = tx.all(
-        "select cid, task, path, body from task_write where ws = :ws and line = :line",
-        ws=ws,
-        line=line,
-    )
-    for cid, task, path, stored in writes:
-        copied = [[at, label, copy.cell(cell)] for at, label, cell in json.loads(stored)]
-        tx.run(
-            "insert into task_write(ws, line, cid, task, path, body) "
-            "values (:ws, :line, :cid, :task, :path, :body) "
-            "on conflict (ws, line, cid, task) do update set body = excluded.body",
-            ws=ws, line=new, cid=cid, task=task, path=path,
-            body=json.dumps(copied, separators=(",", ":")),
-        )  # fmt: skip
 
 
 # finding
