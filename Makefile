@@ -17,6 +17,7 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)  ## Replay a bundled conversation, then forget a phone number in it and prove it
 	@$(BIN)/python -m dellm.demo
+	@$(BIN)/python -m dellm_langchain.demo
 
 test: $(STAMP)  ## Run every test, on SQLite and PostgreSQL
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile

@@ -9,6 +9,7 @@ import os
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from langchain.agents import AgentState, create_agent
@@ -29,21 +30,20 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
+from pydantic import PrivateAttr, SecretStr
 
 from dellm import ExtractiveReader, Model, ModelError, SmolModel, WeightsError
 
 SYSTEM = "Reply in one short sentence. Use the notes."
 NOTES = "Notes on the user:"
-NOTING = "What is my favourite tea, and what is my home address?"
+NOTING = "Repeat what is mine: favourite, home."  # words that all three models can do with
 WORDS = 24  # tokens that the local model may answer with
 TRIGGER = "send"  # what the user says when the small models shall use the tool
-
-_ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
 
 
 class Label(TypedDict):
@@ -55,7 +55,7 @@ class Label(TypedDict):
 
 
 def _write_label(state: Label) -> dict[str, str]:
-    return {"label": f"{state['tea']} to {state['address'].rstrip('.')}"}
+    return {"label": f"{state['tea']} to {state['address']}"}
 
 
 def _courier() -> Any:
@@ -94,8 +94,8 @@ class Notes(AgentMiddleware[NotesState]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Add the notes to the system prompt."""
-        told = _system(request.state.get("notes", ""))  # type: ignore[attr-defined]  # a dict of our schema
-        return handler(request.override(system_message=told))
+        told = dict(request.state).get("notes") or ""
+        return handler(request.override(system_message=_system(str(told))))
 
     def after_agent(self, state: NotesState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002 - the hook's form
         """Write the notes anew from the conversation and the old notes."""
@@ -112,7 +112,8 @@ def agent(model: BaseChatModel, saver: BaseCheckpointSaver[Any]) -> Any:
     approve = HumanInTheLoopMiddleware(
         {"send_tea": {"allowed_decisions": ["approve", "reject"]}}, description_prefix="Send this?"
     )
-    return create_agent(model, [send_tea], middleware=[Notes(model), approve], checkpointer=saver)
+    middleware: list[Any] = [Notes(model), approve]
+    return create_agent(model, [send_tea], middleware=middleware, checkpointer=saver)
 
 
 class PromptOnly(BaseChatModel):
@@ -120,10 +121,12 @@ class PromptOnly(BaseChatModel):
 
     These models cannot call tools. So a rule does: where a tool is bound and the user's last
     message has the word "send", the tool is called, with what the model answers when it is asked
-    for each argument.
+    for each argument. They read what the user stated and the notes; more would only confuse them.
+    An equal prompt gets an equal answer, so it is worked out once for both runs of the demo.
     """
 
     inner: Any  # a dellm.Model
+    _answers: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def _llm_type(self) -> str:
@@ -153,10 +156,11 @@ class PromptOnly(BaseChatModel):
             return None
         function = tools[0]["function"]
         known = _lines(messages)
-        args = {
-            name: self._ask(known, f"What is {one['description']}?").rpartition(" is ")[2]
+        answers = {
+            name: self._ask(known, f"What is {one['description']}?")
             for name, one in function["parameters"]["properties"].items()
         }
+        args = {name: said.rpartition(" is ")[2].rstrip(".") for name, said in answers.items()}
         call = ToolCall(name=function["name"], args=args, id=f"call_{uuid.uuid4().hex[:12]}")
         return AIMessage("", tool_calls=[call])
 
@@ -169,56 +173,57 @@ class PromptOnly(BaseChatModel):
     def _ask(self, known: list[str], question: str) -> str:
         memory = "\n".join(known)
         content = f"<memory>\n{memory}\n</memory>\n\n{question}" if known else question
-        answer: str = self.inner.complete([{"role": "user", "content": content}])
-        return " ".join(answer.split())
+        if content not in self._answers:
+            answer: str = self.inner.complete([{"role": "user", "content": content}])
+            self._answers[content] = " ".join(answer.split())
+        return self._answers[content]
 
 
 def _lines(messages: Sequence[BaseMessage]) -> list[str]:
-    """Return what a prompt says, a line for each message, the fixed instructions left out."""
+    """Return the notes of a prompt and what the user stated in it, a line each."""
     lines: list[str] = []
     for one in messages:
         if isinstance(one, SystemMessage):
-            lines += one.text.splitlines()[2:]
-        elif one.text:
-            lines.append(f"{_ROLES[one.type]}: {one.text}")
+            lines += one.text.splitlines()[2:]  # what is below SYSTEM and NOTES
+        elif isinstance(one, HumanMessage) and not one.text.endswith("?"):
+            lines.append(f"user: {one.text}")
     return lines
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The chat model that the demo talks with, and one line on it."""
+    """The chat model that the demo talks with, one line on it, and how it can fail."""
 
     model: BaseChatModel
     says: str
+    faults: tuple[type[Exception], ...] = ()
 
 
 def choose(*, offline: bool) -> Chosen:
     """Return the best chat model in reach: an OpenAI-compatible endpoint, SmolLM2, or quoting."""
     if not offline and (endpoint := _endpoint()) is not None:
         return endpoint
-    rule = "It cannot call tools: a rule does when you say “send”."
+    rule = "It cannot call tools: a rule does where the user says “send”."
     if not offline and (local := _local()) is not None:
-        return Chosen(PromptOnly(inner=local), f"SmolLM2 in this process. {rule}")
-    quoting = "No language model: replies quote the best sentence of their prompt."
+        says = f"SmolLM2 in this process, a very small model that also invents. {rule}"
+        return Chosen(PromptOnly(inner=local), says)
+    quoting = "No language model: a reader quotes the best sentence of its prompt."
     return Chosen(PromptOnly(inner=ExtractiveReader()), f"{quoting} {rule}")
 
 
 def _endpoint() -> Chosen | None:
     key, url = os.environ.get("OPENAI_API_KEY"), os.environ.get("OPENAI_BASE_URL")
-    if not (key or url):
-        return None
-    from importlib.util import find_spec
-
-    if find_spec("langchain_openai") is None:
+    if not (key or url) or find_spec("langchain_openai") is None:
         return None
     from langchain_openai import ChatOpenAI
-    from pydantic import SecretStr
+    from openai import OpenAIError
 
     name = os.environ.get("OPENAI_MODEL") or "gpt-4.1-nano"
     model = ChatOpenAI(
         model=name, base_url=url, api_key=SecretStr(key or "none"), temperature=0, max_retries=4
     )
-    return Chosen(model, f"{name} at an OpenAI-compatible endpoint; it calls the tool itself.")
+    says = f"{name} at an OpenAI-compatible endpoint; it calls the tool itself."
+    return Chosen(model, says, (OpenAIError,))
 
 
 def _local() -> Model | None:
@@ -226,8 +231,3 @@ def _local() -> Model | None:
         return SmolModel(max_tokens=WORDS)
     except (ModelError, WeightsError):
         return None
-
-
-def tools() -> list[BaseTool]:
-    """Return the agent's tools."""
-    return [send_tea]
