@@ -15,7 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "core" / "dellm"
-MODULES = sorted(CORE.rglob("*.py"))
+LANGCHAIN = ROOT / "dellm_langchain"
+MODULES = sorted([*CORE.rglob("*.py"), *LANGCHAIN.rglob("*.py")])
 # Names that say nothing of what is inside.
 VAGUE = {
     "utils",
@@ -60,9 +61,10 @@ def test_modules_are_short() -> None:
 
 
 def test_half_of_all_functions_are_under_twelve_lines() -> None:
-    lengths = [length(one) for path in MODULES for one in functions(path)]
-    assert len(lengths) > 300
-    assert statistics.median(lengths) < 12
+    for package, least in ((CORE, 300), (LANGCHAIN, 150)):
+        lengths = [length(one) for path in package.rglob("*.py") for one in functions(path)]
+        assert len(lengths) > least
+        assert statistics.median(lengths) < 12
 
 
 def public(path: Path) -> Iterator[tuple[str, ast.AST]]:
@@ -118,10 +120,19 @@ def test_nothing_is_left_to_be_done() -> None:
     for path in MODULES:
         text = path.read_text("utf-8")
         tree = ast.parse(text)
+        # What another library has not implemented may be caught.
+        caught = {
+            id(inner)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ExceptHandler) and node.type is not None
+            for inner in ast.walk(node.type)
+        }
         found += [
             f"{named(path)}:{node.lineno}"
             for node in ast.walk(tree)
-            if isinstance(node, ast.Name) and node.id == "NotImplementedError"
+            if isinstance(node, ast.Name)
+            and node.id == "NotImplementedError"
+            and id(node) not in caught
         ]
         with tokenize.open(path) as file:
             found += [
@@ -168,6 +179,7 @@ def test_no_function_is_empty_outside_a_protocol() -> None:
 def test_only_the_two_database_modules_know_a_driver() -> None:
     drivers = {"apsw", "psycopg", "psycopg_pool", "pgvector", "sqlite3"}
     allowed = {"sqlite.py", "sqlite_clean.py", "postgres.py", "postgres_clean.py"}
+    allowed.add("adopt_sources.py")  # reads the databases of other programs, and never ours
     found = [
         f"{named(path)}: {name}"
         for path in MODULES
@@ -188,7 +200,10 @@ def imported(path: Path) -> Iterator[str]:
 
 def test_every_statement_names_its_workspace() -> None:
     """A statement on a table with workspaces filters by ws, or is one of the few listed here."""
-    tables = "record|embedding|sequence|edge|tombstone|ledger|residue|repeat|keyword"
+    tables = (
+        "record|embedding|sequence|edge|tombstone|ledger|residue|repeat|keyword|"
+        "line|label|checkpoint|task_write|ended"
+    )
     touching = re.compile(rf"\b(?:from|into|update|join)\s+(?:{tables})\b", re.IGNORECASE)
     without = [
         f"{named(path)}:{node.lineno}"
@@ -222,6 +237,9 @@ def test_importing_the_library_loads_nothing_heavy() -> None:
         "dateparser",
         "typer",
         "rich",
+        "langchain_core",
+        "langgraph",
+        "dellm_langchain",
     }
     code = "import sys, dellm; print(' '.join(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

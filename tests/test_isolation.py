@@ -12,18 +12,28 @@ from typing import Any
 
 import psycopg
 import pytest
+from lines import run, said, state
 from pgvector.psycopg import register_vector
 from raw_tables import connected, is_postgres, of_workspace, rows_of
-from verbs import CALLS, NOT_OF_A_WORKSPACE, ONLY_ON_POSTGRES, READING, WRITING, strings
+from verbs import CALLS, ONLY_ON_POSTGRES, READING, WRITING, public_verbs, strings
 
 import dellm
-from dellm import InvalidInput, Memory, StorageError, UnsupportedHere, database, postgres, sqlite
+from dellm import (
+    Atom,
+    InvalidInput,
+    Memory,
+    StorageError,
+    UnsupportedHere,
+    database,
+    postgres,
+    sqlite,
+)
 
 NAMES = ("a", "ab", "a%", "a_b", "a/b", "%", "A", "a ", "*", "ä", "a\x00b", "'; drop table record")
 CORE = Path(dellm.__file__).parent
 SCOPED = (
     *("record", "embedding", "sequence", "edge", "tombstone", "ledger", "residue", "repeat"),
-    "keyword",
+    *("line", "label", "checkpoint", "task_write", "ended", "keyword"),
 )
 
 
@@ -41,9 +51,27 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
     memory.record(f"zanzibar {canary} noted", context=history * 3, thread="t")
     memory.remember("zanzibar to be forgotten", thread="a_b")
     memory.remember("zanzibar to be hidden", thread="a_b")
-    memory.index()
     memory.forget(ids=[5], scrub=False)
-    return memory.forget(ids=[6], mode="suppress")
+    receipt = memory.forget(ids=[6], mode="suppress")
+    checkpoint(memory, canary)
+    memory.index()
+    return receipt
+
+
+def checkpoint(memory: Memory, canary: str) -> None:
+    """Put the canary in checkpoints, in their names, and in a thread that is deleted."""
+    for thread, ns in (("a%", ""), ("t", ""), ("a%", "a%"), (f"thread {canary}", canary)):
+        one = run(memory, thread, ns=ns, run="first")
+        erased = said(f"zanzibar {canary} erased", thread, kind="tool",
+                      metadata={"tool_call_id": "call 1"})  # fmt: skip
+        one.more("list", said(f"zanzibar {canary} item", thread, "f1"), erased)
+        one.run = "second"
+        outer = state(f"zanzibar {canary} outer", thread, refs=[Atom(known=1)], payload=b"p")
+        one.more("list", said("more", thread), **{canary: outer})
+        one.write((0, canary, state(f"zanzibar {canary} pending", thread)), task=canary)
+        memory.forget(ids=[erased.id], scrub=False)
+    run(memory, f"gone {canary}").put(x=state(f"zanzibar {canary} deleted", f"gone {canary}"))
+    memory.checkpoints.delete_thread(f"gone {canary}")
 
 
 @pytest.fixture
@@ -60,8 +88,7 @@ def crowded(url: str, opened: Callable[..., Memory]) -> tuple[Memory, dict[str, 
 
 
 def test_every_public_verb_is_tried_against_other_workspaces() -> None:
-    public = {name for name in dir(Memory) if not name.startswith("_")}
-    assert public == set(CALLS) | ONLY_ON_POSTGRES | (NOT_OF_A_WORKSPACE - {"id"})
+    assert public_verbs() == set(CALLS) | ONLY_ON_POSTGRES
 
 
 def test_no_read_verb_returns_or_changes_anything_of_another_workspace(
@@ -179,11 +206,14 @@ def test_the_role_of_our_statements_sees_only_the_workspace_that_is_set(
     two: tuple[Memory, Memory], postgres_url: str
 ) -> None:
     first, second = number_of(postgres_url, "a"), number_of(postgres_url, "b")
+    with psycopg.connect(postgres_url) as owner:
+        held = dict(owner.execute("select ws, count(*) from record group by ws").fetchall())
+    assert held[first] == held[second] > 15
     with as_app(postgres_url, ws=str(first), name="a") as connection:
         for table in (*SCOPED, "workspace"):
             if table != "residue":
                 assert visible(connection, table) == {first}, table
-        assert connection.execute("update record set text = 'x'").rowcount == 5
+        assert connection.execute("update record set text = 'x'").rowcount == held[first]
         assert connection.execute("delete from edge").rowcount > 0
         changed = connection.execute("update record set text = 'x' where ws = %s", (second,))
         assert changed.rowcount == 0
@@ -192,7 +222,7 @@ def test_the_role_of_our_statements_sees_only_the_workspace_that_is_set(
             for table in (*SCOPED, "workspace"):
                 assert visible(connection, table) == set(), (table, unset)
             assert connection.execute("delete from record").rowcount == 0
-    assert len(list(two[1].export())) == 4
+    assert len(list(two[1].export())) == held[second] - 1  # one is suppressed
 
 
 @pytest.mark.parametrize("table", SCOPED)
@@ -304,6 +334,8 @@ def test_a_bound_login_sees_its_workspace_whatever_it_sets(
     two: tuple[Memory, Memory], postgres_url: str, login: str
 ) -> None:
     first, second = number_of(postgres_url, "a"), number_of(postgres_url, "b")
+    held = list(two[0].export())
+    assert len(held) > 15
     two[0].bind_login(login)
     url = postgres_url.replace("//postgres:", f"//{login}:")
     with psycopg.connect(url, autocommit=True) as reader:
@@ -332,6 +364,7 @@ def test_a_bound_login_sees_its_workspace_whatever_it_sets(
             f"insert into sequence(ws, id, thread, length) values ({first}, -99, 't', 1)",
             "select secret from workspace",
             "select * from residue",
+            *(f"select * from {name}" for name in ("line", "checkpoint", "task_write", "ended")),
             "create policy mine on record using (true)",
             "alter table record no force row level security",
         ):
@@ -340,7 +373,7 @@ def test_a_bound_login_sees_its_workspace_whatever_it_sets(
     two[1].bind_login(login)
     with psycopg.connect(url, autocommit=True) as reader:
         assert visible(reader, "record") == {second}
-    assert len(list(two[0].export())) == 4
+    assert list(two[0].export()) == held
 
 
 @pytest.mark.parametrize("wrong", ["", "a b", "x; drop table record", 'a"b', "1a"])
@@ -364,7 +397,7 @@ START = re.compile(r"\s*(?:select|insert|update|delete|with)\b")
 # Reads over every workspace, each for a reason: (module, statement).
 WHOLE_DATABASE = {
     # the tokenizer changed: terms of every record are made anew
-    ("sqlite", "select ws, id, text from record"),
+    ("sqlite", "select ws, id, text from record where kind <> 'state'"),
     # clean-up: tells bytes of erased rows from bytes of living ones, and returns neither
     ("sqlite", "select text, metadata, payload, subject from record"),
     ("sqlite", "select data from embedding"),
@@ -541,14 +574,21 @@ def test_on_a_hash_partitioned_schema_every_statement_reads_one_partition(
 # layers
 
 LAYERS = (
-    ("records", "encoding", "errors"),
+    ("records", "encoding", "errors", "cells", "bodies"),
     ("database", "sqlite", "postgres"),
-    ("provenance", "sequences", "storing", "search", "reading", "ledger", "residue"),
     (
-        *("context", "selectors", "planning", "influences", "redacting", "forget", "scan"),
-        *("scrub", "verify", "explaining", "drawing"),
+        *("provenance", "sequences", "storing", "search", "reading", "ledger", "residue"),
+        *("naming", "settling"),
     ),
-    ("recall",),
+    ("checkpointing",),
+    ("restoring",),
+    (
+        *("context", "selectors", "planning", "influences", "redacting", "repeating", "forget"),
+        *("scan", "scrub", "verify", "explaining", "drawing"),
+    ),
+    ("discarding",),
+    ("copying",),
+    ("recall", "checkpoints"),
     ("memory",),
     ("assistant", "cli"),
 )
@@ -580,9 +620,18 @@ def imported(source: str, package: str = "dellm", *, at_once: bool = False) -> s
     return found
 
 
-@pytest.fixture(scope="module")
-def imports() -> dict[str, set[str]]:
-    return {path.stem: imported(path.read_text("utf-8")) for path in CORE.glob("*.py")}
+LANGCHAIN = CORE.parents[1] / "dellm_langchain"
+LANGCHAIN_LAYERS = (
+    ("addresses", "boxes", "channels", "injection", "calls", "pairs", "objects"),
+    ("shapes", "captured"),
+    ("messages", "capture"),
+    ("origins",),
+    ("taking",),
+    ("giving",),
+    ("workspace",),
+    ("writing",),
+    ("saver",),
+)
 
 
 def reached(start: str, imports: dict[str, set[str]]) -> set[str]:
@@ -596,8 +645,19 @@ def reached(start: str, imports: dict[str, set[str]]) -> set[str]:
     return found
 
 
-def test_imports_flow_one_way_through_the_layers(imports: dict[str, set[str]]) -> None:
-    rank = {name: n for n, layer in enumerate(LAYERS) for name in layer}
+def modules(package: Path, *, at_once: bool = False) -> dict[str, set[str]]:
+    return {
+        path.stem: imported(path.read_text("utf-8"), package.name, at_once=at_once)
+        for path in package.glob("*.py")
+    }
+
+
+@pytest.mark.parametrize(("package", "layers"), [(CORE, LAYERS), (LANGCHAIN, LANGCHAIN_LAYERS)])
+def test_imports_flow_one_way_through_the_layers(
+    package: Path, layers: tuple[tuple[str, ...], ...]
+) -> None:
+    imports = modules(package)
+    rank = {name: n for n, layer in enumerate(layers) for name in layer}
     for name, own in rank.items():
         assert name in imports, name
         above = {one for one in reached(name, imports) if rank.get(one, 0) > own}
@@ -605,12 +665,11 @@ def test_imports_flow_one_way_through_the_layers(imports: dict[str, set[str]]) -
     assert imported("from . import memory\nfrom .recall import Recall") == {"memory", "recall"}
 
 
-def test_no_module_of_the_core_is_loaded_by_what_it_loads() -> None:
-    loads = {
-        path.stem: imported(path.read_text("utf-8"), at_once=True)
-        for path in CORE.glob("*.py")
-        if not path.stem.startswith("__")
-    }
+@pytest.mark.parametrize("package", [CORE, LANGCHAIN])
+def test_no_module_is_loaded_by_what_it_loads(package: Path) -> None:
+    loads = modules(package, at_once=True)
+    loads = {name: some for name, some in loads.items() if not name.startswith("__")}
+    assert loads
     for name in loads:
         assert name not in reached(name, loads), name
 

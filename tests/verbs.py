@@ -1,4 +1,4 @@
-"""Every public verb of Memory, called in a workspace that others share the database with.
+"""Every public verb of Memory and its checkpoints, called where others share the database.
 
 `CALLS` must name them all: a test compares it with the class, so that a verb which nobody has
 tried against another workspace's content cannot be added unnoticed.
@@ -10,11 +10,34 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dellm import DellmError, Draft, Memory, Receipt, depth, influence
+from lines import loaded, nothing, run, said, state
+
+from dellm import (
+    Checkpoints,
+    DellmError,
+    Draft,
+    Many,
+    Memory,
+    Place,
+    Receipt,
+    Sources,
+    depth,
+    influence,
+)
 
 THREADS = ("a", "ab", "a%", "a_b", "a/b", "%", "t")
 WAYS = ("meaning", "keyword", "both")
+NAMESPACES = ("", "a%", "%")
 NOT_OF_A_WORKSPACE = {"open", "close", "workspace", "id"}
+# The verbs of `memory.checkpoints` are named "checkpoints.get" and so on.
+GROUPS = {"checkpoints"}
+
+
+def public_verbs() -> set[str]:
+    """Return the names of the verbs that reach a workspace."""
+    own = {name for name in dir(Memory) if not name.startswith("_")}
+    grouped = {f"checkpoints.{name}" for name in dir(Checkpoints) if not name.startswith("_")}
+    return (own | grouped) - GROUPS - NOT_OF_A_WORKSPACE
 
 
 def attempted(call: Callable[[], object]) -> object:
@@ -29,7 +52,19 @@ def each(call: Callable[[Any], object], arguments: Iterable[Any]) -> list[object
     return [attempted(lambda one=one: call(one)) for one in arguments]
 
 
-IDS = range(-9, 12)
+def threads_of(memory: Memory) -> list[str]:
+    return [*memory.checkpoints.threads(), *THREADS]
+
+
+def put(memory: Memory, thread: str, parent: str | None) -> object:
+    """Store a checkpoint that names whatever ids others may have."""
+    there = Sources(place=Place(thread, "", "c0001"))
+    one = run(memory, thread, name="v", parent=parent)
+    one.put(x=Many(list(IDS), [said("one", thread, "f1", there)]), y=state("two", thread, there))
+    return [one.refused, loaded(memory, None, thread)]
+
+
+IDS = range(-9, 25)
 READING: dict[str, Callable[[Memory, Receipt], object]] = {
     "context": lambda m, _: [
         m.context("zanzibar", thread=thread, by=by, k=9, last=9, threshold=-1, scope=scope)
@@ -75,6 +110,32 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
             {"what": "zanzibar", "include": list(IDS), "mode": "redact"},
         )
     ],
+    "checkpoints.threads": lambda m, _: m.checkpoints.threads(),
+    "checkpoints.get": lambda m, _: [
+        m.checkpoints.get(thread, ns, cid, nothing)
+        for thread in threads_of(m)
+        for ns in NAMESPACES
+        for cid in (None, "c0001", "c0002")
+    ],
+    "checkpoints.page": lambda m, _: [
+        m.checkpoints.page(thread, ns, nothing, before=before, after=after, limit=99)
+        for thread in (None, *THREADS)
+        for ns in (None, *NAMESPACES)
+        for before, after in ((None, None), ("c0003", None), (None, ("a%", "", "c0002")))
+    ],
+    "checkpoints.ancestors": lambda m, _: [
+        list(m.checkpoints.ancestors(thread, ns, "c0002", nothing))
+        for thread in THREADS
+        for ns in NAMESPACES
+    ],
+    "checkpoints.exists": lambda m, _: [
+        m.checkpoints.exists(Place(thread, ns, cid))
+        for thread in THREADS
+        for ns in NAMESPACES
+        for cid in ("c0001", "nothing")
+    ],
+    "checkpoints.standing": lambda m, _: m.checkpoints.standing(IDS),
+    "checkpoints.erased_calls": lambda m, _: m.checkpoints.erased_calls(["call 1", "call 2"]),
 }
 WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
     "remember": lambda m, _: each(
@@ -90,6 +151,20 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         m.record("longer", context=[one.id for one in m.export()] * 3, thread="t"),
     ],
     "index": lambda m, _: m.index(),
+    "checkpoints.put": lambda m, _: [
+        attempted(lambda thread=thread, parent=parent: put(m, thread, parent))
+        for thread in ("a%", "new")
+        for parent in (None, "c0001")
+    ],
+    "checkpoints.put_writes": lambda m, _: [
+        run(m, thread).write(
+            (0, "zanzibar", state("written", thread)), (1, "x", Many(list(IDS))), cid="c0001"
+        )
+        for thread in ("a%", "newer")
+    ],
+    "checkpoints.copy_thread": lambda m, _: m.checkpoints.copy_thread("a%", "copy"),
+    "checkpoints.keep_newest": lambda m, _: m.checkpoints.keep_newest(list(THREADS)),
+    "checkpoints.delete_runs": lambda m, _: m.checkpoints.delete_runs(["first", "second", "%"]),
     "restore": lambda m, foreign: [
         attempted(lambda: m.restore(foreign)),
         m.restore(m.forget(ids=[1], mode="suppress")),
@@ -106,6 +181,7 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
             {"everything": True},
         )
     ],
+    "checkpoints.delete_thread": lambda m, _: each(m.checkpoints.delete_thread, threads_of(m)),
     "scrub": lambda m, _: m.scrub(),
 }
 ONLY_ON_POSTGRES = {"bind_login"}
