@@ -103,14 +103,7 @@ class _Demo:
             self._say(f"\n{NO_STOCK}")
         else:
             outcomes.insert(0, self._stock())
-        self._title(f"Where “{WORD.text}” is, before and after")
-        self.console.print(_counts(outcomes))
-        empty = self._empty() / 1024
-        self._say(
-            f"In files: times in the bytes of all of them; running: with the write-ahead log, stopped:"
-            f" after a clean stop. In the prompt: the last call before, the next one after. An empty"
-            f" DeLLM database has {empty:,.0f} KiB; how both grow: python -m benchmarks.checkpoints"
-        )
+        self._compare(outcomes)
         self._title("An old checkpoint (the state right after the address was told), read now")
         for side, outcome in outcomes:
             self._say(f"{side.name}: {_told(outcome.told_now)}")
@@ -127,6 +120,22 @@ class _Demo:
         made = self.folder / name
         made.mkdir()
         return made
+
+    def _compare(self, outcomes: Sequence[tuple[Side, Outcome]]) -> None:
+        self._title(f"Where “{WORD.text}” is, before and after")
+        self.console.print(_counts(outcomes))
+        for side, outcome in outcomes:
+            left = outcome.after
+            self._say(
+                f"After {side.how}, {side.name} has it in {sum(left.rows.values())} rows and"
+                f" {left.running} times in its files."
+            )
+        empty = self._empty() / 1024
+        self._say(
+            f"In files: times in the bytes of all of them; running: with the write-ahead log, stopped:"
+            f" after a clean stop. In the prompt: the last call before, the next one after. An empty"
+            f" DeLLM database has {empty:,.0f} KiB; how both grow: python -m benchmarks.checkpoints"
+        )
 
     def _empty(self) -> int:
         """Return the bytes of a DeLLM database with nothing in it."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import sqlite3
 from importlib import util
 from pathlib import Path
 
+import openai_server
 import pytest
 from openai_server import OpenAIServer
 
@@ -72,6 +74,7 @@ def test_the_demo_forgets_proves_it_and_shows_what_the_stock_saver_keeps(
         assert ours_before > 0
         assert ours_after == 0
     assert numbers_of(told, "rows in all")[1] >= 28
+    assert re.search(r"After forget, DeLLMSaver has it in 0 rows and 0 times in its files", told)
     assert bytes_in(tmp_path / "kept" / "dellm") == 0
     # The last line of the table was counted before two more questions were asked.
     assert bytes_in(tmp_path / "kept" / "stock") >= numbers_of(told, "in files (stopped)")[1]
@@ -128,6 +131,36 @@ def test_the_demo_talks_to_an_endpoint_where_one_is_named(monkeypatch, capsys):
     assert all(one["path"] == "/v1/chat/completions" for one in asked)
     assert any("send_tea" in str(one.get("tools")) for one in asked)
     assert "gpt-4.1-nano at an OpenAI-compatible endpoint" in capsys.readouterr().out
+
+
+class Calling(openai_server._Handler):
+    """Answers "send" with two tool calls at once, as OpenAI's models can."""
+
+    def _chat(self, body, fault):
+        last = body["messages"][-1]
+        if not (body.get("tools") and last["role"] == "user" and "send" in last["content"]):
+            super()._chat(body, fault)
+            return
+        args = json.dumps({"tea": "oolong", "address": demo_sides.SECRET})
+        calls = [
+            {"id": id_, "type": "function", "function": {"name": "send_tea", "arguments": args}}
+            for id_ in ("call_1", "call_2")
+        ]
+        message = {"role": "assistant", "content": None, "tool_calls": calls}
+        answer = openai_server._chat_object(body["model"], "chat.completion")
+        answer["choices"] = [{"index": 0, "finish_reason": "tool_calls", "message": message}]
+        self._send(answer)
+
+
+def test_an_endpoint_that_calls_the_tool_itself_leaves_nothing_either(monkeypatch, capsys):
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    monkeypatch.setattr(openai_server, "_Handler", Calling)
+    with OpenAIServer(reply=lambda messages: str([one["content"] for one in messages])) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert demo.main([]) == 0
+    told = capsys.readouterr().out
+    assert told.count("tool, approved by you: send_tea(tea='oolong'") == 2
+    assert numbers_of(told, "in files (running)")[3] == 0
 
 
 def test_an_endpoint_that_refuses_is_one_line_and_an_exit_code(monkeypatch, capsys):
