@@ -169,7 +169,7 @@ class Inferred(Origins):
         """Return the records of the messages that were read: those known, then the others."""
         if self._prompted is None:
             prompt = self.read.prompt
-            known, _ = self._objects.prefix(prompt)
+            known = self._objects.prefix(prompt).ids
             rest = [self._looked_up(one) for one in prompt[len(known) :]]
             self._prompted = known, rest
         return self._prompted

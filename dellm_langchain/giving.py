@@ -129,6 +129,10 @@ class Giving:
         self, ids: Sequence[int | None], *, kept: bool, affected: bool = False, note: bool = False
     ) -> list[Any]:
         records, stands = self._records, self._loaded.stands
+        if not affected and not kept and (quick := _all_messages(records, ids)) is not None:
+            if note and self._objects is not None and quick:
+                self._objects.note_list(quick, list(ids))  # type: ignore[arg-type] # none is None
+            return quick if self._erased is None else self._paired(quick, ids, affected=False)
         values: list[Any] = []
         living: list[int] = []
         for id_ in ids:
@@ -148,7 +152,7 @@ class Giving:
             return self._paired(values, living, affected=affected or len(values) < len(ids))
         return values
 
-    def _paired(self, values: list[Any], ids: list[int], *, affected: bool) -> list[Any]:
+    def _paired(self, values: list[Any], ids: Sequence[int | None], *, affected: bool) -> list[Any]:
         """Return a list of messages without the calls and results that an erasure left alone."""
         if not all(isinstance(one, BaseMessage) for one in values):
             return values
@@ -164,6 +168,16 @@ class Giving:
                 if id(one) not in same and (source := by_id.get(one.id)):
                     self._objects.note_derived(one, source)
         return mended
+
+
+def _all_messages(
+    records: Mapping[int, Held | Recipe], ids: Sequence[int | None]
+) -> list[Any] | None:
+    """Return fresh messages of the records, None unless every one is there and is a message."""
+    try:
+        return [records[one].make() for one in ids]  # type: ignore[index, union-attr] # see below
+    except (KeyError, AttributeError):  # one is gone, or is no message
+        return None
 
 
 def _unanswered(messages: Sequence[BaseMessage]) -> list[str]:

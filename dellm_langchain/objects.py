@@ -121,6 +121,18 @@ class _List:
         return at if same else None
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The known beginning of a list: its records, and whether they are messages.
+
+    `whole` is the list that is kept and that it is all of, if there is one.
+    """
+
+    ids: list[int]
+    messages: bool
+    whole: _List | None = None
+
+
 def _listed(objects: Sequence[Any], ids: Sequence[int], old: _List | None) -> _List:
     """Return a list as it is now; `old` is what it extends, of which nothing is looked at again."""
     start = 0 if old is None else len(old.objects)
@@ -207,11 +219,8 @@ class Objects:
 
     # lists
 
-    def prefix(self, objects: Sequence[Any]) -> tuple[list[int], bool]:
-        """Return the records of the longest beginning of a list that is known.
-
-        And whether that beginning holds messages only.
-        """
+    def prefix(self, objects: Sequence[Any]) -> Beginning:
+        """Return the longest beginning of a list that is known."""
         best, most = None, 0
         for held in reversed(self._lists):
             shared = held.shared(objects)
@@ -219,11 +228,16 @@ class Objects:
                 best, most = held, shared
             if shared and shared == len(held.objects):
                 break  # what came before it is shorter, or another list
-        return (best.ids[:most], best.messages) if best is not None else ([], True)
+        if best is None:
+            return Beginning([], messages=True)
+        whole = best if most == len(best.objects) and objects[0] is best.objects[0] else None
+        return Beginning(best.ids[:most], messages=best.messages, whole=whole)
 
-    def note_list(self, objects: Sequence[Any], ids: Sequence[int]) -> None:
+    def note_list(
+        self, objects: Sequence[Any], ids: Sequence[int], beginning: Beginning | None = None
+    ) -> None:
         """Keep the records of a list; it takes the place of the list that it extends."""
-        extended = next((one for one in reversed(self._lists) if _extends(objects, one)), None)
+        extended = beginning.whole if beginning is not None else None
         made = _listed(objects, ids, extended)
         self._lists = [one for one in self._lists if one is not extended][-LISTS + 1 :]
         self._lists.append(made)
@@ -298,13 +312,6 @@ def _content_of(value: object) -> object:
     if isinstance(value, (tuple, list)) and len(value) == 2:
         return value[1]
     return value.get("content") if isinstance(value, dict) else None
-
-
-def _extends(objects: Sequence[Any], old: _List) -> bool:
-    """Whether a list begins with all of another one, unchanged."""
-    return 0 < len(old.objects) <= len(objects) and (
-        objects[0] is old.objects[0] and old.shared(objects) == len(old.objects)
-    )
 
 
 class Threads:

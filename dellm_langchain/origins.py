@@ -187,7 +187,7 @@ class Origins:
             and (self._objects.find(messages[head]) is None)
         ):
             head += 1
-        known, _ = self._objects.prefix(messages[head:])
+        known = self._objects.prefix(messages[head:]).ids
         changed = next(
             (
                 at

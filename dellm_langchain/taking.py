@@ -17,7 +17,7 @@ from langgraph.types import Overwrite
 from dellm import Atom, Cell, Draft, Fields, Literal, Many, Sources, Wrapped
 
 from .messages import draft_of
-from .objects import REFUSED, Objects
+from .objects import REFUSED, Beginning, Objects
 from .origins import Origins
 from .shapes import Dumped, dump, typed
 
@@ -54,7 +54,7 @@ class Taking:
         self._task = task
         self._atoms = origins.atoms
         self._held: list[tuple[Any, Atom]] = []
-        self._lists: list[tuple[list[Any], Many]] = []
+        self._lists: list[tuple[list[Any], Many, Beginning]] = []
 
     def cell(self, channel: str, value: Any) -> Cell:
         """Return the cell of a channel's value."""
@@ -81,14 +81,15 @@ class Taking:
     def _list(self, channel: str, value: list[Any], tracked: bool) -> Cell:
         if all(type(one) in PLAIN for one in value):
             return Literal(list(value))
-        known, messages = self._objects.prefix(value)
+        known = self._objects.prefix(value)
         # An item that is no message may have been changed in place, so it is looked at again.
-        if not messages or not all(isinstance(one, BaseMessage) for one in value[len(known) :]):
-            known = []
-        atoms = [self.atom(one, tracked=tracked) for one in value[len(known) :]]
-        many = Many(known, atoms, kept=channel == TASKS)
+        rest = value[len(known.ids) :]
+        if not known.messages or not all(isinstance(one, BaseMessage) for one in rest):
+            known, rest = Beginning([], messages=False), value
+        atoms = [self.atom(one, tracked=tracked) for one in rest]
+        many = Many(known.ids, atoms, kept=channel == TASKS)
         if channel != TASKS:
-            self._lists.append((value, many))
+            self._lists.append((value, many, known))
         return many
 
     def atom(self, value: Any, *, tracked: bool = True) -> Atom:
@@ -173,6 +174,6 @@ class Taking:
 
     def note_lists(self) -> None:
         """Keep the records of the lists that were taken apart: they are the values of channels now."""
-        for value, many in self._lists:
+        for value, many, beginning in self._lists:
             ids = [*many.known, *(one.id or REFUSED for one in many.atoms)]
-            self._objects.note_list(value, ids)
+            self._objects.note_list(value, ids, beginning)

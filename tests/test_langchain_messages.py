@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import datetime as dt
@@ -35,7 +36,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel
 
-from dellm_langchain.messages import Fields, fields_of, recipe
+from dellm_langchain.messages import Declared, Fields, fields_of, recipe
 
 STOCK = JsonPlusSerializer()
 CALL = {"name": "weather", "args": {"city": "Paris", "days": [1, {"n": None}]}, "id": "c1"}
@@ -182,7 +183,8 @@ def containers(value: Any) -> Iterator[int]:
     """Yield the identity of everything in a message that can be changed in place."""
     if isinstance(value, BaseModel):
         yield id(value)
-        yield id(value.__pydantic_fields_set__)
+        if not isinstance(value.__pydantic_fields_set__, Declared):  # nothing can be added to one
+            yield id(value.__pydantic_fields_set__)
         for part in (value.__dict__, value.__pydantic_extra__):
             yield from containers(part)
     elif isinstance(value, dict):
@@ -235,6 +237,20 @@ def test_two_made_messages_share_nothing_that_can_be_changed(message: BaseMessag
     first.id = "other"
     first.content = "other"
     assert second == message == made.make()
+
+
+def test_an_attribute_added_to_one_message_is_no_other_ones(message: BaseMessage) -> None:
+    kept = fields_of(message, STOCK)
+    made = recipe(*kept[1:5], STOCK, kept.metadata)
+    first, second, names = made.make(), made.make(), set(made.make().model_fields_set)
+    first.model_copy(update={"mood": "new"})
+    with contextlib.suppress(ValueError):  # a class may allow no more attributes
+        first.mood = "good"
+    for one in (first.model_copy(update={"mood": "new"}), copy.deepcopy(first), copy.copy(first)):
+        assert type(one.__pydantic_fields_set__) is set
+    assert second.model_fields_set == made.make().model_fields_set == names
+    assert not hasattr(second, "mood")
+    assert second.model_dump() == made.make().model_dump()
 
 
 def test_a_made_message_can_be_copied_pickled_and_changed(message: BaseMessage) -> None:

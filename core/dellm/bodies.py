@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from .cells import Stored, Version, refers
 from .encoding import decode, encode
+from .records import from_micros, to_micros
 
 _UUID, _TEXT = b"\x01", b"\x02"
 SOURCES = ("input", "loop", "update", "fork")
@@ -88,11 +90,27 @@ def dump_body(body: Body, label: Label) -> str:
     source = metadata.pop("source", None)
     if source in SOURCES:
         source = SOURCES.index(source)
-    parts: list[Any] = [body.v, body.ts, channels, seen, updated, source, metadata]
+    parts: list[Any] = [body.v, _packed_time(body.ts), channels, seen, updated, source, metadata]
     parts += [body.settings, int(body.tainted), body.others]
     while parts and not parts[-1]:
         parts.pop()
     return json.dumps(parts, separators=(",", ":"))
+
+
+def _packed_time(text: str) -> str | int:
+    """Return an ISO time in UTC as microseconds; any other text as it is."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    micros = to_micros(moment)
+    return micros if _time(micros) == text else text
+
+
+def _time(packed: str | int | None) -> str:
+    if isinstance(packed, int):
+        return from_micros(packed).isoformat()
+    return packed or ""
 
 
 def load_body(stored: str, name: Name) -> Body:
@@ -105,7 +123,7 @@ def load_body(stored: str, name: Name) -> Body:
         said = {"source": SOURCES[source] if isinstance(source, int) else source, **said}
     return Body(
         v or 0,
-        ts or "",
+        _time(ts),
         {name(one[0]): one[1] for one in channels or () if one[1] is not None},
         {name(one[0]): one[2] for one in channels or () if len(one) == 3},
         {name(node): {name(at): version for at, version in known} for node, known in seen or ()},
