@@ -155,6 +155,9 @@ class Oracle:
         self.before = before
         self.word = word
         self.gone = calls_gone(before, word)
+        # Ids of checkpoints are in the order of time: what is older was made before the secret was.
+        dirty = [id_ for (_, id_), one in before.tuples.items() if holds(one, word)]
+        self.since = min(dirty, default="")
 
     def problems(self, after: Taken) -> list[str]:
         """Return everything in which a thread read after the forget is not what it must be."""
@@ -166,15 +169,16 @@ class Oracle:
             found += self._tuple(key, self.before.tuples[key], after.tuples[key])
         return found
 
+    def _loses(self, id_: str) -> frozenset[str]:
+        """Return the channels of which a checkpoint may lose clean values too."""
+        return self.specimen.loses if id_ >= self.since else frozenset()
+
     def _state(self, id_: str, old: StateSnapshot, new: StateSnapshot) -> Iterator[str]:
         where = f"state {id_} ({old.metadata and old.metadata.get('step')})"
-        if not isinstance(old.values, dict):
-            earlier = [one.values for one in self._ancestors(id_)]
-            yield from self._value(where, "__previous__", old.values, new.values, earlier)
-        else:
-            yield from self._values(
-                where, old.values, new.values, [one.values for one in self._ancestors(id_)]
-            )
+        earlier = [_by_name(one.values) for one in self._ancestors(id_)]
+        yield from self._values(
+            where, _by_name(old.values), _by_name(new.values), earlier, self._loses(id_)
+        )
         if old.parent_config != new.parent_config:
             yield f"{where}: another parent"
         if not holds(old.next) and not _inside(new.next, old.next):
@@ -193,9 +197,10 @@ class Oracle:
     ) -> Iterator[str]:
         where = f"checkpoint {key}"
         earlier = [one.checkpoint["channel_values"] for one in self._older(key)]
-        yield from self._values(
-            where, old.checkpoint["channel_values"], new.checkpoint["channel_values"], earlier
-        )
+        if key[1] < self.since and not self.gone and old != new:
+            yield f"{where}: differs, though it is older than the secret"
+        was, now = old.checkpoint["channel_values"], new.checkpoint["channel_values"]
+        yield from self._values(where, was, now, earlier, self._loses(key[1]))
         for name in ("v", "id", "ts", "channel_versions", "versions_seen", "updated_channels"):
             if old.checkpoint.get(name) != new.checkpoint.get(name):
                 yield f"{where}: {name} differs"
@@ -235,40 +240,39 @@ class Oracle:
             return True
         return isinstance(old, list) and new == spared(old, self.gone, self.word)
 
-    def _values(self, where: str, old: Any, new: Any, earlier: Sequence[Any]) -> Iterator[str]:
-        if not isinstance(old, Mapping) or not isinstance(new, Mapping):
-            if old != new:
-                yield f"{where}: values were {old!r}, are {new!r}"
-            return
-        for name in sorted(old.keys() | new.keys()):
-            before = [one[name] for one in earlier if isinstance(one, Mapping) and name in one]
-            yield from self._value(
-                where, name, old.get(name, ABSENT), new.get(name, ABSENT), before
-            )
-
-    def _value(
-        self, where: str, name: str, old: Any, new: Any, earlier: list[Any]
+    def _values(
+        self,
+        where: str,
+        old: Mapping[str, Any],
+        new: Mapping[str, Any],
+        earlier: Sequence[Mapping[str, Any]],
+        loses: frozenset[str],
     ) -> Iterator[str]:
-        if isinstance(old, _DeltaSnapshot) and isinstance(new, _DeltaSnapshot):
-            old, new = old.value, new.value
-        wrong = ""
-        if holds(new, self.word):
-            wrong = "STILL THERE "
-        elif _same(new, old):
-            if _is_messages(old) and self.gone and new != spared(old, self.gone, self.word):
-                wrong = "UNPAIRED "
-        elif name not in _INTERNAL and not self._may_be(name, old, new, earlier):
-            wrong = "LOST "
-        if wrong:
-            yield f"{wrong}{where}: {name} was {old!r}, is {new!r}"
+        for name in sorted(old.keys() | new.keys()):
+            before = [one[name] for one in earlier if name in one]
+            was, now = old.get(name, ABSENT), new.get(name, ABSENT)
+            if isinstance(was, _DeltaSnapshot) and isinstance(now, _DeltaSnapshot):
+                was, now = was.value, now.value
+            wrong = self._wrong(name, was, now, before, loses=name in loses)
+            if wrong:
+                yield f"{wrong} {where}: {name} was {was!r}, is {now!r}"
 
-    def _may_be(self, name: str, old: Any, new: Any, earlier: list[Any]) -> bool:
+    def _wrong(self, name: str, old: Any, new: Any, earlier: list[Any], *, loses: bool) -> str:
+        if holds(new, self.word):
+            return "STILL THERE"
+        if _same(new, old):
+            paired = not (self.gone and _is_messages(old))
+            return "" if paired or new == spared(old, self.gone, self.word) else "UNPAIRED"
+        if name in _INTERNAL or self._may_be(name, old, new, earlier, loses=loses):
+            return ""
+        return "LOST"
+
+    def _may_be(self, name: str, old: Any, new: Any, earlier: list[Any], *, loses: bool) -> bool:
         """Return whether a value that changed is what it may have changed to."""
         if name == "__pregel_tasks":
             return len(new) == len(old) and all(
                 b in (a, None) for a, b in zip(old, new, strict=True)
             )
-        loses = name in self.specimen.loses
         if isinstance(old, list) and isinstance(new, list):
             before = [one for one in earlier if one and not holds(one, self.word)] if loses else []
             return self._list(old, new, loses=loses) or any(_same(new, one) for one in before)
@@ -289,7 +293,7 @@ class Oracle:
         left = spared(old, self.gone, self.word)
         if not loses:
             return bool(new == left)
-        first = next((at for at, one in enumerate(old) if holds(one, self.word)), len(old))
+        first = next((at for at, one in enumerate(old) if holds(one, self.word)), 0)
         kept = [at for at, one in enumerate(old) if at < first or isinstance(one, HumanMessage)]
         needed = spared([old[at] for at in kept], self.gone, self.word)
         return _inside(new, left) and _inside(needed, new)
@@ -301,6 +305,11 @@ def _missing(what: str, before: Mapping[Any, Any], after: Mapping[Any, Any]) -> 
     same = lost or new or list(before) == list(after)
     order = [] if same else [f"{what}s in another order"]
     return lost + new + order
+
+
+def _by_name(values: Any) -> Mapping[str, Any]:
+    """Return a state's values by channel; those of a functional graph are one value."""
+    return values if isinstance(values, Mapping) else {"__previous__": values}
 
 
 def _same(one: Any, other: Any) -> bool:
