@@ -70,3 +70,18 @@ def whole_numbers(values: Iterable[Any], name: str) -> list[int]:
     if ids and (set(map(type, ids)) != {int} or max(ids) > MOST or min(ids) < -MOST):
         raise InvalidInput(f"An id of {name} is no whole number of at most 63 bits.")
     return ids
+
+
+def texts(values: Iterable[Any], name: str) -> list[str]:
+    """Return the strings as a list; InvalidInput unless each is one."""
+    check_iterable(values, name)
+    listed = list(values)
+    if not all(isinstance(one, str) for one in listed):
+        raise InvalidInput(f"Not everything in {name} is a string.")
+    return listed
+
+
+def check_kind(value: object, kind: type, name: str) -> None:
+    """Raise InvalidInput unless `value` is a `kind`."""
+    if not isinstance(value, kind):
+        raise InvalidInput(f"{name} is no {kind.__name__}.")

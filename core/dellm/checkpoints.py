@@ -11,14 +11,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from . import copying, discarding, restoring
+from .arguments import (
+    check_callable,
+    check_iterable,
+    check_kind,
+    check_text,
+    check_whole,
+    texts,
+    whole_numbers,
+)
 from .bodies import pack_id
 from .cells import Place
 from .checkpointing import Checkpoint, Kept, TaskWrite, Writing
 from .engine import Engine
+from .errors import InvalidInput
 from .naming import Names
 from .receipts import Receipt
 from .restoring import Have, Lists, Loaded, Reading
 from .settling import open_desk, successor, usable
+from .storing import check_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,9 @@ class Checkpoints:
 
         Raises InvalidInput, StorageError. A checkpoint of a deleted thread is refused.
         """
+        check_kind(new, Checkpoint, "new=")
+        check_whole(trusted, "trusted=")
+        _check_place(new.place)
         with self._writing(new.place.thread, trusted) as writing:
             if discarding.is_late(writing, new.place, new.parent, new.body.metadata):
                 return Written(writing.generation, refused=True)
@@ -77,7 +91,14 @@ class Checkpoints:
     def put_writes(
         self, place: Place, task: str, path: str, new: Sequence[TaskWrite], trusted: int
     ) -> Written:
-        """Store what a task wrote at a checkpoint."""
+        """Store what a task wrote at a checkpoint. Raises InvalidInput, StorageError."""
+        _check_place(place)
+        check_text(task, "task=")
+        check_text(path, "path=")
+        check_iterable(new, "new=")
+        for one in new:
+            check_kind(one, TaskWrite, "A write of new=")
+        check_whole(trusted, "trusted=")
         with self._writing(place.thread, trusted) as writing:
             if discarding.is_late_write(writing, place):
                 return Written(writing.generation, refused=True)
@@ -105,6 +126,7 @@ class Checkpoints:
 
     def get(self, thread: str, ns: str, cid: str | None, have: Have) -> Snapshot:
         """Return a checkpoint, or a line's newest; `have` are the records the caller still has."""
+        _check_where(thread, ns, cid, have)
         with self._reading(have) as reading:
             key = reading.newest(thread, ns) if cid is None else pack_id(cid)
             found = None if key is None else reading.load(thread, ns, key)
@@ -120,7 +142,17 @@ class Checkpoints:
         after: tuple[str, str, str] | None = None,
         limit: int = 20,
     ) -> Snapshot:
-        """Return the next checkpoints, newest first in each line, after the one given."""
+        """Return the next checkpoints, newest first in each line, after the one given.
+
+        Raises InvalidInput for a negative limit, StorageError.
+        """
+        _check_where("" if thread is None else thread, "" if ns is None else ns, before, have)
+        if after is not None and (type(after) is not tuple or len(after) != 3):
+            raise InvalidInput("after= is no thread, namespace and id of a checkpoint.")
+        _check_place(Place(*after or ("", "", "")))
+        check_whole(limit, "limit=")
+        if limit < 0:
+            raise InvalidInput("limit= is negative.")
         with self._reading(have) as reading:
             found = [
                 one
@@ -131,6 +163,7 @@ class Checkpoints:
 
     def ancestors(self, thread: str, ns: str, cid: str, have: Have) -> Iterator[Snapshot]:
         """Yield the parents of a checkpoint, nearest first, in one snapshot."""
+        _check_where(thread, ns, cid, have)
         at: str | None = cid
         while at is not None:
             with self._reading(have) as reading:
@@ -156,12 +189,14 @@ class Checkpoints:
 
     def exists(self, place: Place) -> bool:
         """Whether the checkpoint is stored."""
+        _check_place(place)
         with self._reading(_nothing) as reading:
             line = reading.naming.find_line((place.thread, place.ns))
             return line is not None and reading.row(line, pack_id(place.cid)) is not None
 
     def standing(self, ids: Collection[int]) -> Standing:
         """Return which of the records are no more, and of which generation that is said."""
+        ids = whole_numbers(ids, "ids=")
         with self._reading(_nothing) as reading:
             missing = set(ids) - usable(reading.tx, reading.scope.ws, ids)
             stands = {
@@ -171,6 +206,7 @@ class Checkpoints:
 
     def erased_calls(self, calls: Collection[str]) -> set[str]:
         """Return those of the tool calls whose result was erased."""
+        calls = texts(calls, "calls=")
         with self._engine.reading(self.workspace) as (tx, scope):
             return restoring.erased_calls(tx, scope, calls)
 
@@ -187,18 +223,24 @@ class Checkpoints:
         What other threads made of them stays, tied to what survives. Returns the receipt, None
         when the thread held no record.
         """
+        check_text(thread, "thread=")
         return self._discard(lambda work: discarding.delete_thread(work, thread), thread)
 
     def delete_runs(self, runs: Sequence[str]) -> None:
         """Delete the checkpoints of runs, and the records that nothing holds any more."""
+        runs = texts(runs, "runs=")
         self._discard(lambda work: discarding.delete_runs(work, runs))
 
     def keep_newest(self, threads: Sequence[str]) -> None:
         """Delete all but the newest checkpoint of each line; messages stay as memory."""
+        threads = texts(threads, "threads=")
         self._discard(lambda work: discarding.keep_newest(work, threads))
 
     def copy_thread(self, source: str, target: str) -> None:
         """Copy a thread's checkpoints, writes and records; a forget reaches both from then on."""
+        check_text(source, "source=")
+        check_text(target, "target=")
+        check_thread(target)
         self._discard(lambda work: copying.copy_thread(work, source, target), target)
 
     def _discard(
@@ -213,6 +255,20 @@ class Checkpoints:
             receipt = act(discarding.Work(writing, engine.database.out_of_reach(), engine.options))
         self._kept.clear()
         return receipt
+
+
+def _check_place(place: Place) -> None:
+    check_kind(place, Place, "place=")
+    for name in ("thread", "ns", "cid"):
+        check_text(getattr(place, name), f"{name}=")
+
+
+def _check_where(thread: str, ns: str, cid: str | None, have: Have) -> None:
+    check_text(thread, "thread=")
+    check_text(ns, "ns=")
+    if cid is not None:
+        check_text(cid, "cid=")
+    check_callable(have, "have=")
 
 
 def _nothing(_generation: int) -> Collection[int]:
