@@ -12,15 +12,18 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import apsw
 import psycopg
 import pytest
+from lines import nothing
+from verbs import public_verbs
 
 import dellm
-from dellm import Memory
+from dellm import Body, Checkpoint, Checkpoints, Literal, Memory, Place, TaskWrite
 from dellm.errors import (
     ContextForgotten,
     DatabaseClosed,
@@ -136,6 +139,15 @@ def test_a_selector_that_says_too_little_too_much_or_nonsense_takes_nothing(
 
 # every verb, with good and with bad arguments
 
+HERE = Place("t", "", "c1")
+
+
+def checkpoint() -> Checkpoint:
+    """Return a checkpoint as an adapter hands it in."""
+    body = Body(4, "", {"x": 1}, {}, {}, None, {})
+    return Checkpoint(HERE, None, body, ["x"], frozenset(), Literal)
+
+
 VERBS: dict[str, dict[str, Any]] = {
     "remember": {"text": "text"},
     "remember_many": {"drafts": [Draft("text")]},
@@ -163,20 +175,34 @@ VERBS: dict[str, dict[str, Any]] = {
     "ledger": {},
     "scan": {"value": "kept", "files": False},
     "verify": {},
+    "checkpoints.put": {"new": checkpoint(), "trusted": 0},
+    "checkpoints.put_writes": {
+        "place": HERE,
+        "task": "task",
+        "path": "",
+        "trusted": 0,
+        "new": [TaskWrite(0, "x", Literal(1))],
+    },
+    "checkpoints.get": {"thread": "t", "ns": "", "cid": None, "have": nothing},
+    "checkpoints.page": {"thread": "t", "ns": None, "have": nothing},
+    "checkpoints.ancestors": {"thread": "t", "ns": "", "cid": "c1", "have": nothing},
+    "checkpoints.exists": {"place": HERE},
+    "checkpoints.standing": {"ids": [1]},
+    "checkpoints.erased_calls": {"calls": ["call"]},
+    "checkpoints.threads": {},
+    "checkpoints.delete_thread": {"thread": "t"},
+    "checkpoints.delete_runs": {"runs": ["run"]},
+    "checkpoints.keep_newest": {"threads": ["t"]},
+    "checkpoints.copy_thread": {"source": "t", "target": "u"},
 }
-WITHOUT_DATABASE = {"open", "workspace", "close", "id"}
-
-
-def public_verbs() -> set[str]:
-    return {name for name in dir(Memory) if not name.startswith("_")} - WITHOUT_DATABASE
 
 
 def call(memory: Memory, verb: str, arguments: dict[str, Any]) -> object:
     positional = {"what", "query", "text"} & set(arguments)
     first = [arguments[name] for name in positional]
     rest = {name: value for name, value in arguments.items() if name not in positional}
-    answer = getattr(memory, verb)(*first, **rest)
-    return list(answer) if verb == "export" else answer
+    answer = attrgetter(verb)(memory)(*first, **rest)
+    return list(answer) if verb in {"export", "checkpoints.ancestors"} else answer
 
 
 def test_every_public_verb_is_tried_here() -> None:
@@ -223,9 +249,14 @@ WRONG: tuple[Any, ...] = (
 )
 
 
+def method(verb: str) -> Callable[..., Any]:
+    group, _, name = verb.rpartition(".")
+    return getattr(Checkpoints if group else Memory, name)
+
+
 def parameters(verb: str) -> list[str]:
     names: list[str] = []
-    for name, one in inspect.signature(getattr(Memory, verb)).parameters.items():
+    for name, one in inspect.signature(method(verb)).parameters.items():
         if one.kind is inspect.Parameter.VAR_KEYWORD:
             names += {"details": Details, "selection": Selection}[name].__annotations__
         elif name != "self":
@@ -450,7 +481,7 @@ def test_a_path_that_cannot_be_opened_is_a_storage_error(tmp_path: Path) -> None
 READ_ONLY = """
 import os, sys, json
 import dellm
-from dellm import Memory
+from dellm import Body, Checkpoint, Checkpoints, Literal, Memory, Place, TaskWrite
 from dellm.errors import DellmError
 warm = Memory.open(":memory:", embedder="hashing")
 warm.remember("x", thread="t"); warm.context("x"); warm.forget("x")
