@@ -30,7 +30,6 @@ from .demo_counting import size_of_files
 from .demo_sides import (
     OTHER_FACT,
     SECRET,
-    TURNS,
     WORD,
     Measured,
     Ours,
@@ -39,7 +38,6 @@ from .demo_sides import (
     Side,
     Stock,
     play,
-    quiet,
 )
 
 PIPED_WIDTH = 120  # columns where the output is no terminal
@@ -132,9 +130,10 @@ class _Demo:
             )
         empty = self._empty() / 1024
         self._say(
-            f"In files: times in the bytes of all of them; running: with the write-ahead log, stopped:"
-            f" after a clean stop. In the prompt: the last call before, the next one after. An empty"
-            f" DeLLM database has {empty:,.0f} KiB; how both grow: python -m benchmarks.checkpoints"
+            "Rows: every cell of every table (DeLLM's by memory.scan, which also decodes). In files:"
+            " times in the bytes of all files; running: with the write-ahead log, stopped: after a"
+            " clean stop. In the prompt: the last call before, the next one after. An empty DeLLM"
+            f" database has {empty:,.0f} KiB; how both grow: python -m benchmarks.checkpoints"
         )
 
     def _empty(self) -> int:
@@ -150,9 +149,10 @@ class _Demo:
         """Run the same script on the stock saver; its turns are the ones already shown."""
         side = Stock(self._made("stock"))
         self._title("The same script on SqliteSaver (langgraph-checkpoint-sqlite)")
-        outcome = self._play(side, quiet)
+        turns: list[Said] = []
+        outcome = self._play(side, turns.append)
         self._say(
-            f"{len(TURNS)} turns, then the documented way to forget: update_state with a"
+            f"{len(turns)} turns, then the documented way to forget: update_state with a"
             f" RemoveMessage for each of the {side.removed} messages that say “{WORD.text}”."
         )
         return side, outcome
@@ -172,7 +172,7 @@ class _Demo:
 
     def _verdict(self, ours: Ours, outcome: Outcome) -> int:
         self._title("Verdict on DeLLMSaver")
-        checks = [*_checks(outcome), *_proofs(ours.path)]
+        checks = [*_checks(outcome), *_proofs(ours.folder)]
         for name, holds in checks:
             style = "green" if holds else "bold red"
             self.console.print(Text(f"{'yes' if holds else 'NO ':4}{name}", style=style))
@@ -209,9 +209,9 @@ def _checks(outcome: Outcome) -> Iterator[tuple[str, bool]]:
     yield "another thread is exactly as it was", outcome.others_untouched
 
 
-def _proofs(path: Path) -> Iterator[tuple[str, bool]]:
+def _proofs(folder: Path) -> Iterator[tuple[str, bool]]:
     """Yield what the memory itself says when it is opened once more."""
-    with Memory.open(str(path), embedder=None) as memory:
+    with Memory.open(str(folder / "memory.db"), embedder=None) as memory:
         scan = memory.scan(SECRET)
         places = len(scan.looked_at)
         yield f"memory.scan finds it in none of {places} tables and files, decoded", scan.clean

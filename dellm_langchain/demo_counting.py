@@ -1,19 +1,16 @@
-"""Counting how often a word is left: in rows, in the bytes of files, in what LangGraph reads back.
-
-Both savers of the demo are counted by this one ruler, which knows nothing of either's tables.
-"""
+"""Counting how often a word is left: in rows, in the bytes of files, in what LangGraph reads back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import apsw
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from dellm import ScanReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +34,43 @@ class Word:
         )
 
 
-def rows(path: Path, word: Word) -> dict[str, int]:
-    """Return, for each table of a SQLite file that has any, how many rows hold the word."""
-    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as database:
-        counts = {name: _rows_of(database, name, word) for name in _tables(database)}
+class Database(Protocol):
+    """What a sqlite3.Connection does, as far as it is needed to look at every row."""
+
+    def execute(self, statement: str, /) -> Iterable[tuple[object, ...]]:
+        """Run a statement and return its rows."""
+        ...
+
+
+def rows(database: Database, word: Word) -> dict[str, int]:
+    """Return, for each table of a SQLite database that has any, how many rows hold the word."""
+    counts = {name: _rows_of(database, name, word) for name in _tables(database)}
     return {name: count for name, count in counts.items() if count}
 
 
-def _tables(database: apsw.Connection) -> list[str]:
+def _tables(database: Database) -> list[str]:
     # A virtual table's rows are in tables of its own, which are listed as well.
     found = database.execute(
-        "select name from sqlite_schema where type = 'table' and sql not like 'create virtual%'"
+        "select name from sqlite_master where type = 'table' and sql not like 'create virtual%'"
     )
     return [str(row[0]) for row in found]
 
 
-def _rows_of(database: apsw.Connection, table: str, word: Word) -> int:
+def _rows_of(database: Database, table: str, word: Word) -> int:
     quoted = table.replace('"', '""')
     found = database.execute(f'select * from "{quoted}"')
     return sum(any(map(word.told_by, row)) for row in found)
+
+
+def scanned_rows(report: ScanReport) -> dict[str, int]:
+    """Return what memory.scan has found, by table; a row that holds it in two columns once."""
+    counts: dict[str, int] = {}
+    ids: dict[str, set[int]] = {}
+    for place in report.places:
+        known = ids.setdefault(place.table, set())
+        known.update(place.ids)
+        counts[place.table] = max(counts.get(place.table, 0), place.count, len(known))
+    return counts
 
 
 def times_in_files(folder: Path, word: Word) -> dict[str, int]:

@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
 
-from dellm import Plan, Receipt
+from dellm import Memory, Plan, Receipt
 
 from . import demo_counting as counting
 from .demo_agent import agent
@@ -44,17 +44,16 @@ class Side(Protocol):
     how: str
     folder: Path
 
-    @property
-    def path(self) -> Path:
-        """The database file."""
-        ...
-
     def opened(self) -> AbstractContextManager[BaseCheckpointSaver[Any]]:
         """Open the saver for a `with`."""
         ...
 
     def forget(self, run: Run) -> None:
         """Forget the secret in the way that is documented for this saver."""
+        ...
+
+    def rows(self, run: Run) -> dict[str, int]:
+        """Return how many rows of each table hold the word."""
         ...
 
 
@@ -142,16 +141,11 @@ class Stock:
     how: str = "RemoveMessage"
     removed: int = 0
 
-    @property
-    def path(self) -> Path:
-        """The database file."""
-        return self.folder / "checkpoints.db"
-
     def opened(self) -> AbstractContextManager[BaseCheckpointSaver[Any]]:
         """Open the stock saver."""
         from langgraph.checkpoint.sqlite import SqliteSaver
 
-        return SqliteSaver.from_conn_string(str(self.path))
+        return SqliteSaver.from_conn_string(str(self.folder / "checkpoints.db"))
 
     def forget(self, run: Run) -> None:
         """Remove each message that tells the secret, as LangGraph's documentation shows it."""
@@ -159,6 +153,11 @@ class Stock:
         self.removed = len(found)
         gone = [RemoveMessage(id=one.id) for one in found]
         run.graph.update_state(run.config(), {"messages": gone})
+
+    def rows(self, run: Run) -> dict[str, int]:
+        """Look at every cell of every table, as it is stored."""
+        connection: counting.Database = getattr(run.saver, "conn")  # noqa: B009 - only SqliteSaver has it
+        return counting.rows(connection, WORD)
 
 
 @dataclass(slots=True)
@@ -170,22 +169,26 @@ class Ours:
     name: str = "DeLLMSaver"
     how: str = "forget"
 
-    @property
-    def path(self) -> Path:
-        """The database file."""
-        return self.folder / "memory.db"
-
     def opened(self) -> AbstractContextManager[BaseCheckpointSaver[Any]]:
         """Open our saver."""
-        return DeLLMSaver.from_conn_string(str(self.path), embedder=None)
+        return DeLLMSaver.from_conn_string(str(self.folder / "memory.db"), embedder=None)
 
     def forget(self, run: Run) -> None:
         """Plan what goes with the secret, and forget it."""
-        if not isinstance(run.saver, DeLLMSaver):
-            raise TypeError("This run is not on DeLLMSaver.")
-        plan = run.saver.memory.plan(SECRET)
+        memory = _memory(run)
+        plan = memory.plan(SECRET)
         self.show(plan)
-        self.show(run.saver.memory.forget(plan))
+        self.show(memory.forget(plan))
+
+    def rows(self, run: Run) -> dict[str, int]:
+        """Let the memory look at every cell of every table, decoded and raw."""
+        return counting.scanned_rows(_memory(run).scan(WORD.text))
+
+
+def _memory(run: Run) -> Memory:
+    if not isinstance(run.saver, DeLLMSaver):
+        raise TypeError("This run is not on DeLLMSaver.")
+    return run.saver.memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +214,6 @@ class Outcome:
     replies: tuple[Said, Said]  # to the question for the secret, and to the other one
     told_now: dict[str, Any]  # the old state right after the secret was told, as it reads now
     others_untouched: bool  # the thread that has nothing to do with it is as it was
-
-
-def quiet(said: Said) -> None:
-    """Show nothing of a turn."""
 
 
 def play(side: Side, model: BaseChatModel, show: Callable[[Said], None]) -> Outcome:
@@ -257,7 +256,7 @@ def _converse(run: Run, show: Callable[[Said], None]) -> Any:
 def _seen(side: Side, run: Run) -> dict[str, Any]:
     """Count while the agent runs."""
     return {
-        "rows": counting.rows(side.path, WORD),
+        "rows": side.rows(run),
         "running": sum(counting.times_in_files(side.folder, WORD).values()),
         "checkpoints": counting.checkpoints(run.saver, HOME, WORD),
         "states": counting.states(run.graph, run.config(), WORD),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import socket
@@ -46,6 +47,12 @@ def bytes_in(folder: Path) -> int:
     return sum(one.read_bytes().lower().count(SECRET) for one in files)
 
 
+def rows_in(place: Path) -> int:
+    """Count with a driver of our own, as DeLLM's rows are counted by DeLLM in the demo."""
+    with contextlib.closing(sqlite3.connect(place)) as database:
+        return sum(demo_counting.rows(database, demo_sides.WORD).values())
+
+
 def line_of(told: str, name: str) -> list[str]:
     """Return the numbers of a line of the table: stock before and after, ours before and after."""
     (line,) = [one for one in told.splitlines() if one.strip().startswith(name)]
@@ -76,6 +83,10 @@ def test_the_demo_forgets_proves_it_and_shows_what_the_stock_saver_keeps(
     assert numbers_of(told, "rows in all")[1] >= 28
     assert re.search(r"After forget, DeLLMSaver has it in 0 rows and 0 times in its files", told)
     assert bytes_in(tmp_path / "kept" / "dellm") == 0
+    assert rows_in(tmp_path / "kept" / "dellm" / "memory.db") == 0
+    assert (
+        rows_in(tmp_path / "kept" / "stock" / "checkpoints.db") > numbers_of(told, "rows in all")[1]
+    )
     # The last line of the table was counted before two more questions were asked.
     assert bytes_in(tmp_path / "kept" / "stock") >= numbers_of(told, "in files (stopped)")[1]
     with Memory.open(str(tmp_path / "kept" / "dellm" / "memory.db"), embedder=None) as memory:
@@ -193,13 +204,23 @@ def test_rows_are_counted_once_in_every_table_whatever_holds_the_word(tmp_path):
     database.execute("insert into words values ('a canary')")
     database.execute("insert into other values ('a sparrow')")
     database.commit()
-    counts = demo_counting.rows(place, Word("canary"))
+    counts = demo_counting.rows(database, Word("canary"))
     assert counts['odd "name'] == 2
     assert counts["words_content"] == 1
     assert "other" not in counts
     database.close()
     assert demo_counting.times_in_files(tmp_path, Word("canary"))["any.db"] >= 4
     assert demo_counting.times_in_files(tmp_path, Word("eagle")) == {"any.db": 0}
+
+
+def test_a_row_that_holds_it_in_two_columns_is_one_row():
+    with Memory.open(":memory:", embedder=None) as memory:
+        memory.remember("a canary", metadata={"seen": "canary"})
+        memory.remember("another canary")
+        memory.remember("a sparrow", metadata={"seen": "canary"})
+        report = memory.scan("canary", files=False)
+    assert sum(place.count for place in report.places) == 4
+    assert demo_counting.scanned_rows(report) == {"record": 3}
 
 
 def test_a_share_counts_what_tells_and_what_there_is():
