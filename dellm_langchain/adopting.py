@@ -7,10 +7,7 @@ were made; what is there already is not written again.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -19,23 +16,20 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import RESUME, TASKS
 
-from dellm import InvalidInput, Loaded, Memory
+from dellm import InvalidInput, Memory
 from dellm import Place as At
 
 from .addresses import Address, thread_name
-from .adopt_alike import Alike, aligned, held_by, pairs
+from .adopt_alike import Alike, aligned, held_by
 from .adopt_inferring import LATER, AdoptedWriter, Read, Seen
+from .adopt_kept import COUNTERS, Kept, KeptCheckpoints, Place
 from .adopt_order import in_order, in_steps, inputs, is_conversation, is_merged, moment
 from .adopt_sources import Decoder, Entry, Stock, Write, open_stock
 from .channels import Channels
-from .objects import REFUSED
 from .taking import START
 from .workspace import Workspace
 from .writing import GIVEN, NULL_TASK
 
-KEPT = 64  # checkpoints of a thread whose values are kept
-COUNTERS = "counters_since_delta_snapshot"
-Place = tuple[str, str]
 Tick = Callable[[int, int], None]
 
 
@@ -81,36 +75,6 @@ def adopt(
     return counts
 
 
-@dataclass(slots=True)
-class Kept:
-    """A checkpoint of the source: its values, and what tasks wrote there, by channel.
-
-    `stored`: the task and index of the writes that the memory has already. `ids`: their records.
-    `named`: the messages that it or its writes hold, by id.
-    """
-
-    values: dict[str, Any]
-    versions: dict[str, Any]
-    metadata: dict[str, Any]
-    made_at: datetime | None
-    writes: dict[str, list[Any]] = field(default_factory=dict)
-    stored: set[tuple[str, int]] = field(default_factory=set)
-    ids: list[int] = field(default_factory=list)
-    named: dict[str, BaseMessage] = field(default_factory=dict)
-
-    @property
-    def step(self) -> int | None:
-        """The step of the run."""
-        return self.metadata.get("step")
-
-    def name(self, values: Iterable[Any]) -> None:
-        """Take note of the messages in values."""
-        for value in values:
-            for one in held_by(value):
-                if isinstance(one, BaseMessage) and one.id:
-                    self.named[one.id] = one
-
-
 class Adopting:
     """The adoption of one thread."""
 
@@ -122,9 +86,10 @@ class Adopting:
         self._alike = Alike(stock.decoder.serde)
         self._seen = Seen()
         self._homes: dict[int, Place] = {}
-        self._kept: OrderedDict[Place, Kept] = OrderedDict()
+        self._kept = KeptCheckpoints(stock, workspace, thread, self._seen)
         self._entries: dict[Place, Entry] = {}
         self._children: dict[Place, list[Place]] = {}
+        self._namespaces: list[str] = []
         self._complete: set[Place] = set()
         self._sources: dict[Place, str | None] = {}
         self.checkpoints = 0
@@ -137,6 +102,7 @@ class Adopting:
             self._entries[one.ns, one.cid] = one
             if one.parent is not None:
                 self._children.setdefault((one.ns, one.parent), []).append((one.ns, one.cid))
+        self._namespaces = list(dict.fromkeys(one.ns for one in order))
         there = self._there(order)
         self._complete = {(one.ns, one.parent) for one in order[:there] if one.parent is not None}
         for at, one in enumerate(order):
@@ -157,10 +123,6 @@ class Adopting:
             if checkpoints.exists(At(self._name, order[at - 1].ns, order[at - 1].cid)):
                 return at
         return 0
-
-    def _loaded(self, ns: str, cid: str | None) -> Loaded | None:
-        found = self._workspace.checkpoints.get(self._name, ns, cid, lambda _: ())
-        return found.loaded[0] if found.loaded else None
 
     # checkpoints
 
@@ -186,7 +148,7 @@ class Adopting:
         whole: Any = {**checkpoint, "channel_values": kept.values}
         said: Any = metadata
         writer.put(whole, said, new)
-        self._keep((at.ns, at.cid), kept)
+        self._kept.keep((at.ns, at.cid), kept)
 
     def _merge(self, read: Read, kept: Kept, parent: Kept | None) -> None:
         """Say what can be told of the steps between a checkpoint and its parent."""
@@ -203,7 +165,7 @@ class Adopting:
         if at.parent is None or (at.ns, at.parent) not in self._entries:
             return None
         self._write(self._entries[at.ns, at.parent])
-        return self._of((at.ns, at.parent))
+        return self._kept.of(self._entries[at.ns, at.parent])
 
     def _align(self, kept: Kept, at: Entry, parent: Kept | None) -> dict[str, Any]:
         """Put the parent's objects in place of equal ones; return the versions that are new."""
@@ -269,7 +231,7 @@ class Adopting:
         rows = self._stock.written(self._thread, at)
         if not rows:
             return
-        kept = self._of(place)
+        kept = self._kept.of(at)
         later = any(one.path.startswith(LATER) for one in rows)
         old = self._has_no_paths(place, rows)
         # What a user answered comes first: the task that asked read it.
@@ -310,8 +272,7 @@ class Adopting:
                 one.value, before, lambda found: self._same(found, own, kept), self._alike
             )
             indexed.append((one.idx, one.channel, value))
-            kept.writes.setdefault(one.channel, []).extend([*held_by(value), value])
-            kept.name([value])
+            kept.wrote(one.channel, value)
         config = self._config(at.ns, at.cid, kept.metadata)
         writer = AdoptedWriter(
             self._workspace, Address.of(config), config, self._seen, read, kept.made_at,
@@ -355,18 +316,12 @@ class Adopting:
         """Yield the records that a task's own graphs had in the end."""
         node = path.rpartition(", ")[2]
         above = f"{at.ns}|" if at.ns else ""
-        for ns in dict.fromkeys(one.ns for one in self._entries.values()):
+        for ns in self._namespaces:
             if ns == at.ns or not ns.startswith(above):
                 continue
             name, _, own = ns.removeprefix(above).partition("|")[0].partition(":")
             if own == task or (name == node and (later or not own)):
-                yield from self._records_of(ns)
-
-    def _records_of(self, ns: str) -> Iterator[int]:
-        loaded = self._loaded(ns, None)
-        if loaded is None:
-            return
-        yield from (one.id for one in loaded.records.values() if one.role != "metadata")
+                yield from self._kept.records_in(ns)
 
     def _config(self, ns: str, cid: str | None, metadata: dict[str, Any]) -> Any:
         said: dict[str, Any] = {
@@ -377,66 +332,6 @@ class Adopting:
         if ns:
             said["checkpoint_map"] = metadata.get("parents") or {}
         return {"configurable": said}
-
-    # what is kept
-
-    def _keep(self, place: Place, kept: Kept) -> None:
-        self._kept[place] = kept
-        while len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
-
-    def _of(self, place: Place) -> Kept:
-        """Return a checkpoint that is stored, from the source if it is not kept any more."""
-        found = self._kept.get(place)
-        if found is None:
-            found = self._again(self._entries[place])
-            self._keep(place, found)
-        self._kept.move_to_end(place)
-        return found
-
-    def _again(self, at: Entry) -> Kept:
-        checkpoint, metadata = self._stock.load(self._thread, at)
-        values = checkpoint["channel_values"]
-        made_at = moment(checkpoint["ts"])
-        kept = Kept(values, checkpoint["channel_versions"], metadata, made_at)
-        kept.name(values.values())
-        loaded = self._loaded(at.ns, at.cid)
-        if loaded is None:
-            return kept
-        cells = loaded.body.cells
-        for name in (values.keys() & cells.keys()) - loaded.gone:
-            self._note(at, pairs(values[name], cells[name], loaded))
-        objects, lock = self._workspace.objects(self._name)
-        with lock:
-            for name in (values.keys() & cells.keys()) - loaded.gone:
-                cell = cells[name]
-                ids = loaded.lists.get(cell) if isinstance(cell, int) else None
-                if ids and is_conversation(values[name]) and len(ids) == len(values[name]):
-                    objects.note_list(values[name], [one or REFUSED for one in ids])
-        stored = {(one.task, one.at): one.cell for one in loaded.writes}
-        kept.stored = set(stored)
-        for one in self._stock.written(self._thread, at) if stored else ():
-            if (one.task, one.idx) in stored:
-                found = list(pairs(one.value, stored[one.task, one.idx], loaded))
-                self._note(at, found)
-                kept.ids += [id_ for _, id_ in found]
-                kept.writes.setdefault(one.channel, []).extend([*held_by(one.value), one.value])
-                kept.name([one.value])
-        return kept
-
-    def _note(self, at: Entry, found: Iterable[tuple[Any, int]]) -> None:
-        """Take note of which records hold which objects of a checkpoint that is stored."""
-        objects, lock = self._workspace.objects(self._name)
-        with lock:
-            for value, id_ in found:
-                if not isinstance(value, BaseMessage):
-                    self._seen.note(value, id_)
-                    objects.wrote(at.ns, at.cid, value, id_)
-                    continue
-                if objects.find(value) is None:
-                    objects.note(value, id_, named=value.id is not None)
-                if value.id is None:
-                    self._seen.plain.setdefault((at.ns, at.cid), []).append((value, id_))
 
 
 def _by_task(write: Write) -> tuple[str, str, str]:
