@@ -1,12 +1,19 @@
-"""Checking that what is stored is what it says it is: the audit chain, the graph, the counters."""
+"""Checking that what is stored is what it says it is: the audit chain, the graph, the counters.
+
+And that checkpoints refer only to records, lists and names that are or once were there.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import LiteralString
 
-from . import ledger
+from . import cells, ledger
+from .bodies import load_body
 from .database import Scope, Tx
+from .encoding import load_json
 
 _CHECKS: tuple[tuple[str, LiteralString], ...] = (
     (
@@ -47,7 +54,24 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
         "select abs(coalesce(sum(tokens), 0) - (select tokens from workspace where ws = :ws))"
         " from record where ws = :ws",
     ),
+    (
+        "checkpoint(s) of a line that is not there",
+        "select count(*) from checkpoint c where c.ws = :ws and not exists"
+        " (select 1 from line l where l.ws = :ws and l.id = c.line)",
+    ),
+    (
+        "write(s) of a line that is not there",
+        "select count(*) from task_write w where w.ws = :ws and not exists"
+        " (select 1 from line l where l.ws = :ws and l.id = w.line)",
+    ),
+    (
+        "erased record(s) whose successor never was",
+        "select count(*) from tombstone t where t.ws = :ws and t.successor is not null"
+        " and not exists (select 1 from record r where r.ws = :ws and r.id = t.successor)"
+        " and not exists (select 1 from tombstone o where o.ws = :ws and o.id = t.successor)",
+    ),
 )
+_AT_ONCE = 5_000  # references looked up in one statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +101,86 @@ def verify(tx: Tx, scope: Scope) -> VerifyReport:
         row = tx.one(sql, ws=scope.ws)
         if row is not None and row[0]:
             problems.append(f"{row[0]} {what}")
+    references = _References(tx, scope.ws)
+    references.read()
+    problems += [f"{count} {what}" for what, count in references.wrong() if count]
     entries = ledger.entries(tx, scope.ws)
     forgets = sum(entry.action in {"erase", "redact", "suppress"} for entry in entries)
     return VerifyReport(tuple(problems), forgets, len(entries))
+
+
+@dataclass(slots=True)
+class _References:
+    """What the checkpoints, writes and states of a workspace refer to."""
+
+    tx: Tx
+    ws: int
+    records: set[int] = field(default_factory=set)
+    lists: set[int] = field(default_factory=set)
+    labels: set[int] = field(default_factory=set)
+    unreadable: int = 0
+
+    def read(self) -> None:
+        """Collect every reference there is."""
+        for (body,) in self.tx.stream("select body from checkpoint where ws = :ws", ws=self.ws):
+            self._try(self._checkpoint, body)
+        for (body,) in self.tx.stream("select body from task_write where ws = :ws", ws=self.ws):
+            self._try(self._writes, body)
+        states = (
+            "select metadata from record where ws = :ws and kind = 'state' and metadata is not null"
+        )
+        for (metadata,) in self.tx.stream(states, ws=self.ws):
+            self._note(one for one in load_json(metadata).get("refs", ()) if one)
+
+    def _try(self, read: Callable[[str], None], body: str) -> None:
+        try:
+            read(body)
+        except (ValueError, TypeError, LookupError, AttributeError):
+            self.unreadable += 1
+
+    def _checkpoint(self, body: str) -> None:
+        self._note(load_body(body, self._label).refers())
+
+    def _label(self, number: int) -> str:
+        self.labels.add(number)
+        return str(number)
+
+    def _writes(self, body: str) -> None:
+        for _, label, cell in json.loads(body):
+            self.labels.add(label)
+            self._note(cells.refers(cell))
+
+    def _note(self, references: Iterable[int]) -> None:
+        for one in references:
+            (self.records if one > 0 else self.lists).add(one)
+
+    def wrong(self) -> Iterator[tuple[str, int]]:
+        """Yield what may be wrong, and how often it is."""
+        yield "checkpoint(s) or write(s) that cannot be read", self.unreadable
+        yield (
+            "reference(s) of checkpoints to a record that never was",
+            self._missing(
+                self.records,
+                "select id from record where ws = :ws and id in :ids "
+                "union all select id from tombstone where ws = :ws and id in :ids",
+            ),
+        )
+        yield (
+            "reference(s) of checkpoints to a list that is not there or not kept",
+            self._missing(
+                self.lists,
+                "select id from sequence where ws = :ws and id in :ids and listed = 1",
+            ),
+        )
+        yield (
+            "name(s) in checkpoints that are not there",
+            self._missing(self.labels, "select id from label where ws = :ws and id in :ids"),
+        )
+
+    def _missing(self, wanted: Collection[int], there: LiteralString) -> int:
+        ids = sorted(wanted)
+        chunks = (ids[at : at + _AT_ONCE] for at in range(0, len(ids), _AT_ONCE))
+        return sum(
+            len(some) - len({row[0] for row in self.tx.all(there, ws=self.ws, ids=some)})
+            for some in chunks
+        )
