@@ -922,6 +922,46 @@ def test_the_same_names_in_another_workspace_are_other_checkpoints(
         assert space.verify().problems == ()
 
 
+# checking
+
+
+DAMAGES = {
+    "delete from line where thread = 'u'": "2 checkpoint(s) of a line",
+    "update task_write set line = -9999": "1 write(s) of a line",
+    "delete from label where name = 'only'": "1 name(s)",
+    "delete from label where name = 'seen'": "1 name(s)",
+    "delete from label where name = 'written'": "1 name(s)",
+    "delete from tombstone where id = 1": "1 reference(s) of checkpoints to a record",
+    "update tombstone set successor = 999 where id = 1": "1 erased record(s) whose successor",
+    "update sequence set listed = 0 where length = 2": "1 reference(s) of checkpoints to a list",
+    "update checkpoint set body = '['": "4 checkpoint(s) or write(s)",
+    "update task_write set body = '[1]'": "1 checkpoint(s) or write(s)",
+    "update record set metadata = '{\"refs\":[998,997,0]}' where text = 'outer'": "2 reference(s)",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_reference_to_what_never_was_is_found_by_the_check(
+    memory: Memory, url: str, damage: str
+) -> None:
+    one = run(memory)
+    secret = said(SECRET)
+    one.more("messages", secret, alone=secret)
+    one.more("messages", said("kept"))
+    one.write((0, "written", said("pending")))
+    other = run(memory, "u")
+    other.put(x=state("outer", "u", refs=[Atom(known=2)], payload=b"outer"), only=Literal(1))
+    body = Body(4, "", {}, {}, {"seen": {}}, None, {})
+    memory.checkpoints.put(Checkpoint(Place("u", "", "d"), None, body, [], frozenset(), Literal), 0)
+    forget(memory, SECRET)
+    assert memory.verify().problems == ()
+    with connected(url) as raw:
+        statement(raw, damage)
+    (problem,) = memory.verify().problems
+    assert problem.startswith(DAMAGES[damage])
+    assert memory.workspace("other").verify().ok
+
+
 # all or nothing
 
 
