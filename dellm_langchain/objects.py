@@ -12,8 +12,9 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter, is_
+from types import MappingProxyType
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
@@ -22,6 +23,7 @@ LISTS = 4  # lists kept for each thread
 PLACES = 64  # checkpoints whose written values are known by identity
 _CONTENT = attrgetter("content")
 _FIELDS = attrgetter("__dict__")
+State = tuple[str, bytes | None]  # a record's text and payload
 REFUSED = 0  # in the place of a record's id: the object must not be stored
 
 
@@ -69,6 +71,7 @@ class _List:
     ids: list[int]
     odd: dict[int, Any]  # contents that are no strings, as they were
     messages: bool
+    states: dict[int, State]  # what records hold of items that are neither messages nor strings
     members: set[int] | None = None  # the objects' identities, once somebody asked
 
     def shared(self, objects: Sequence[Any]) -> int:
@@ -107,13 +110,17 @@ class _List:
         changed = (at for at, was in self.odd.items() if at < most and contents[at] != was)
         return min([most, *changed])
 
-    def position(self, message: BaseMessage) -> int | None:
-        """Return where a message object stands, unchanged; None if it does not."""
+    def position(self, item: Any) -> int | None:
+        """Return where an object stands; None if it does not."""
         if self.members is None:
             self.members = set(map(id, self.objects))
-        if id(message) not in self.members:
+        if id(item) not in self.members:
             return None
-        at = next((at for at, one in enumerate(self.objects) if one is message), None)
+        return next((at for at, one in enumerate(self.objects) if one is item), None)
+
+    def unchanged(self, message: BaseMessage) -> int | None:
+        """Return where a message stands, unchanged; None if it does not."""
+        at = self.position(message)
         if at is None:
             return None
         was = self.odd.get(at, self.contents[at])
@@ -130,10 +137,20 @@ class Beginning:
 
     ids: list[int]
     messages: bool
+    states: Mapping[int, State]
     whole: _List | None = None
 
+    def cut(self, length: int) -> Beginning:
+        """Return no more than so much of it."""
+        return self if length >= len(self.ids) else replace(self, ids=self.ids[:length], whole=None)
 
-def _listed(objects: Sequence[Any], ids: Sequence[int], old: _List | None) -> _List:
+
+NOTHING = Beginning([], True, {})
+
+
+def _listed(
+    objects: Sequence[Any], ids: Sequence[int], old: _List | None, states: Mapping[int, State]
+) -> _List:
     """Return a list as it is now; `old` is what it extends, of which nothing is looked at again."""
     start = 0 if old is None else len(old.objects)
     new = objects[start:]
@@ -141,11 +158,17 @@ def _listed(objects: Sequence[Any], ids: Sequence[int], old: _List | None) -> _L
     contents = list(map(_CONTENT, new)) if messages else []
     odd = {at: copied(one) for at, one in enumerate(contents, start) if type(one) is not str}
     if old is None:
-        return _List(list(objects), contents, list(ids), odd, messages)
+        return _List(list(objects), contents, list(ids), odd, messages, dict(states))
     if old.members is not None:
         old.members.update(map(id, new))
     return _List(
-        list(objects), old.contents + contents, list(ids), {**old.odd, **odd}, messages, old.members
+        list(objects),
+        old.contents + contents,
+        list(ids),
+        {**old.odd, **odd},
+        messages,
+        {**old.states, **states},
+        old.members,
     )
 
 
@@ -162,6 +185,8 @@ class Objects:
     # the message that made each tool call, and the call as it was made
     calls: dict[str, tuple[int, ToolCall]] = field(default_factory=dict)
     settings: deque[tuple[Any, int]] = field(default_factory=lambda: deque(maxlen=8))
+    # what a node's calls said at a place of their prompts in a message without id
+    prompts: dict[tuple[str, int, str], int] = field(default_factory=dict)
     redacted: bool = False
     derived: dict[int, tuple[weakref.ref[BaseMessage], int]] = field(default_factory=dict)
 
@@ -173,7 +198,7 @@ class Objects:
         if known is not None and known.same(message):
             return known.id
         for held in reversed(self._lists):
-            if held.messages and (at := held.position(message)) is not None:
+            if held.messages and (at := held.unchanged(message)) is not None:
                 return held.ids[at]
         return None
 
@@ -229,22 +254,49 @@ class Objects:
             if shared and shared == len(held.objects):
                 break  # what came before it is shorter, or another list
         if best is None:
-            return Beginning([], messages=True)
-        whole = best if most == len(best.objects) and objects[0] is best.objects[0] else None
-        return Beginning(best.ids[:most], messages=best.messages, whole=whole)
+            return NOTHING
+        if objects[0] is not best.objects[0]:
+            # These may have been read after what was refused here was restored.
+            most = best.ids.index(REFUSED, 0, most) if REFUSED in best.ids[:most] else most
+            return Beginning(best.ids[:most], messages=best.messages)
+        whole = best if most == len(best.objects) else None
+        return Beginning(best.ids[:most], best.messages, best.states, whole)
 
     def note_list(
-        self, objects: Sequence[Any], ids: Sequence[int], beginning: Beginning | None = None
+        self,
+        objects: Sequence[Any],
+        ids: Sequence[int],
+        beginning: Beginning = NOTHING,
+        states: Mapping[int, State] = MappingProxyType({}),
     ) -> None:
-        """Keep the records of a list; it takes the place of the list that it extends."""
-        extended = beginning.whole if beginning is not None else None
-        made = _listed(objects, ids, extended)
+        """Keep the records of a list; it takes the place of the list that it extends.
+
+        `states` says, by position, what the records of items hold that are no messages.
+        """
+        extended = beginning.whole
+        made = _listed(objects, ids, extended, states)
         self._lists = [one for one in self._lists if one is not extended][-LISTS + 1 :]
         self._lists.append(made)
 
     def weight(self) -> int:
         """Return how many objects are kept alive."""
         return sum(len(one.objects) for one in self._lists)
+
+    def item(self, value: object, state: State) -> int | None:
+        """Return the record of a list's item that is this object and holds what it did."""
+        for held in reversed(self._lists):
+            at = held.position(value)
+            if at is not None and held.states.get(at) == state:
+                return held.ids[at]
+        return None
+
+    def anywhere(self, value: object) -> int | None:
+        """Return the record of a value that was written at any checkpoint of the thread."""
+        for values in reversed(self._written.values()):
+            known = values.get(id(value))
+            if known is not None and known[0] is value:
+                return known[1]
+        return None
 
     # other values, known only where they were written
 
@@ -278,6 +330,7 @@ class Objects:
             found.update(id_ for _, id_ in values.values())
         found.update(id_ for id_, _ in self.calls.values())
         found.update(id_ for _, id_ in self.settings)
+        found.update(self.prompts.values())
         found.update(id_ for _, id_ in self.derived.values())
         return found - {REFUSED}
 
@@ -299,6 +352,7 @@ class Objects:
                     values[key] = (value, REFUSED)
         for name, (id_, call) in self.calls.items():
             self.calls[name] = (REFUSED if id_ in lost else id_, call)
+        self.prompts = {key: id_ for key, id_ in self.prompts.items() if id_ not in lost}
         for at, (value, id_) in enumerate(self.settings):
             self.settings[at] = (value, REFUSED if id_ in lost else id_)
         self.redacted = self.redacted or len(lost) < len(gone)

@@ -82,9 +82,10 @@ class Taking:
         if all(type(one) in PLAIN for one in value):
             return Literal(list(value))
         known = self._objects.prefix(value)
-        # An item that is no message may have been changed in place, so it is looked at again.
+        # An item that is no message or str may have been changed in place, so it is looked at again.
         rest = value[len(known.ids) :]
-        if not known.messages or not all(isinstance(one, BaseMessage) for one in rest):
+        whole = known.messages and all(isinstance(one, BaseMessage) for one in rest)
+        if not whole and not all(type(one) is str for one in value):
             known, rest = Beginning([], messages=False), value
         atoms = [self.atom(one, tracked=tracked) for one in rest]
         many = Many(known.ids, atoms, kept=channel == TASKS)
