@@ -100,6 +100,12 @@ class Address:
         """The ledger entry up to which the addressed checkpoint's reader knew of erasures."""
         return _head(self.cid)
 
+    @property
+    def root(self) -> Place | None:
+        """The checkpoint of the outermost graph, None where this is its own or it is not known."""
+        cid = self.above.get("") if self.ns else None
+        return None if cid is None else Place(self.thread, "", str(cid))
+
     def outer(self, parents: dict[str, str]) -> Place | None:
         """Return the checkpoint of the graph around this one; None for a root graph."""
         if not self.ns:

@@ -20,11 +20,11 @@ from .addresses import Address
 from .messages import draft_of
 from .objects import REFUSED, Objects
 from .origins import Origins, Task
-from .taking import Taking
+from .shapes import typed
+from .taking import START, Taking
 from .workspace import Workspace
 from .writing import Writer
 
-EDITED = "~__interrupt__"  # how the path of what update_state writes begins
 LATER = "~~"  # how the path of a write begins that was made in a later step than its checkpoint's
 INFERRED = "inferred"
 
@@ -33,13 +33,13 @@ INFERRED = "inferred"
 class Seen:
     """What is known of one thread while it is adopted.
 
-    `records`: which record holds a value that is no message, by the value's identity. `plain`: the
-    messages without an id that were written at a checkpoint. `anew`: copies of messages that
-    another branch got with the same id.
+    `records`: which record holds a value that is no message, by the value's identity. `raw`: the
+    messages without an id that were put in or written at a checkpoint. `anew`: copies of messages
+    that another branch got with the same id.
     """
 
     records: dict[int, tuple[Any, int]] = field(default_factory=dict)
-    plain: dict[tuple[str, str], list[tuple[BaseMessage, int]]] = field(default_factory=dict)
+    raw: dict[tuple[str, str], list[tuple[BaseMessage, int]]] = field(default_factory=dict)
     anew: dict[int, BaseMessage] = field(default_factory=dict)
 
     def note(self, value: Any, id_: int) -> None:
@@ -110,7 +110,7 @@ class Inferred(Origins):
         if read.holds(message):
             return self.of_rest()  # of which nothing is known any more
         edited = message.id in read.edited
-        if self._task.given or (read.merged and not edited and _from_a_user(message)):
+        if self.given or (read.merged and not edited and _from_a_user(message)):
             return None
         known, looked_up = self._context()
         # What cannot be looked up is found, or missed, with all that its checkpoint holds.
@@ -192,6 +192,8 @@ def _from_a_user(message: BaseMessage) -> bool:
 class AdoptedTaking(Taking):
     """Takes adopted values apart; every record says when it was made, and whether that is inferred."""
 
+    at_once = True
+
     def __init__(
         self, origins: Inferred, seen: Seen, moment: datetime | None, *args: Any, **options: Any
     ) -> None:
@@ -199,6 +201,14 @@ class AdoptedTaking(Taking):
         self._inferred = origins
         self._seen = seen
         self._moment = moment
+        self._hides = False
+        self._hidden: set[Atom] = set()
+
+    def cell(self, channel: str, value: Any) -> Cell:
+        """See Taking."""
+        # What is put in or written gets its ids, and its place in a list, in the next checkpoint.
+        self._hides = self._task is not None or (channel == START and type(value) is dict)
+        return super().cell(channel, value)
 
     def atom(self, value: Any, *, tracked: bool = True) -> Atom:
         """See Taking."""
@@ -226,16 +236,23 @@ class AdoptedTaking(Taking):
 
     def _new_message(self, message: BaseMessage, tracked: bool, anew: bool) -> Atom:
         twin = self._twin(message)
-        if twin is not None:
+        if twin is None:
+            made = super()._new_message(message, tracked, anew or id(message) in self._seen.anew)
+        else:
             draft = draft_of(message, self._thread, self._serde)
-            return Atom(replace(draft, copy_of=twin), made=Sources(also=(Atom(known=twin),)))
-        return super()._new_message(message, tracked, anew or id(message) in self._seen.anew)
+            made = Atom(replace(draft, copy_of=twin), made=Sources(also=(Atom(known=twin),)))
+        if self._hides and message.id is None and made.draft is not None:
+            # As a message it would stand in the thread twice.
+            payload = b"0" + typed(message, self._serde)
+            made.draft = replace(made.draft, kind="state", payload=payload, metadata=None)
+            self._hidden.add(made)
+        return made
 
     def _twin(self, message: BaseMessage) -> int | None:
         """Return the record of what the message was before it had got its id."""
         if self._at is None:
             return None
-        for other, id_ in self._seen.plain.get(self._at, ()):
+        for other, id_ in self._seen.raw.get(self._at, ()):
             if type(other) is type(message) and other.content == message.content and id_:
                 return id_
         return None
@@ -251,8 +268,8 @@ class AdoptedTaking(Taking):
             id_ = atom.id or REFUSED
             if not isinstance(value, BaseMessage):
                 self._seen.note(value, id_)
-            elif value.id is None and id_:
-                self._seen.plain.setdefault((ns, cid), []).append((value, id_))
+            elif atom in self._hidden and id_:
+                self._seen.raw.setdefault((ns, cid), []).append((value, id_))
 
 
 def dated(draft: Draft, at: datetime | None, *, inferred: bool) -> Draft:
@@ -292,8 +309,6 @@ class AdoptedWriter(Writer):
 
     def _task(self, task_id: str, path: str) -> Task:
         made = super()._task(task_id, path)
-        if path.startswith(EDITED):
-            made.given = True
         if self._given is not None:
             made.given, made.place = self._given, self._address.place
         return made

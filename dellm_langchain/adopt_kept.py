@@ -18,6 +18,7 @@ from .adopt_inferring import Seen
 from .adopt_order import is_conversation, moment
 from .adopt_sources import Entry, Stock
 from .objects import REFUSED
+from .taking import START
 from .workspace import Workspace
 
 KEPT = 64  # checkpoints of a thread whose values are kept
@@ -115,7 +116,7 @@ class KeptCheckpoints:
         objects, lock = self._workspace.objects(self._name)
         for name in (values.keys() & loaded.body.cells.keys()) - loaded.gone:
             value, cell = values[name], loaded.body.cells[name]
-            self._note(at, pairs(value, cell, loaded))
+            self._note(at, pairs(value, cell, loaded), raw=name == START and type(value) is dict)
             ids = loaded.lists.get(cell, ()) if isinstance(cell, int) else ()
             if is_conversation(value) and len(ids) == len(value):
                 with lock:
@@ -127,10 +128,10 @@ class KeptCheckpoints:
         for one in self._stock.written(self._thread, at) if stored else ():
             if (one.task, one.idx) in stored:
                 found = list(pairs(one.value, stored[one.task, one.idx], loaded))
-                self._note(at, found)
+                self._note(at, found, raw=True)
                 kept.wrote(one.channel, one.value, [id_ for _, id_ in found])
 
-    def _note(self, at: Entry, found: Iterable[tuple[Any, int]]) -> None:
+    def _note(self, at: Entry, found: Iterable[tuple[Any, int]], *, raw: bool) -> None:
         """Take note of which records hold which objects of a checkpoint that is stored."""
         objects, lock = self._workspace.objects(self._name)
         with lock:
@@ -141,5 +142,5 @@ class KeptCheckpoints:
                     continue
                 if objects.find(value) is None:
                     objects.note(value, id_, named=value.id is not None)
-                if value.id is None:
-                    self._seen.plain.setdefault((at.ns, at.cid), []).append((value, id_))
+                if raw and value.id is None:
+                    self._seen.raw.setdefault((at.ns, at.cid), []).append((value, id_))

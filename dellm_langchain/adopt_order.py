@@ -56,6 +56,11 @@ def is_conversation(value: Any) -> bool:
     )
 
 
+def is_raw(value: Any) -> bool:
+    """Whether a value is a message without an id."""
+    return isinstance(value, BaseMessage) and value.id is None
+
+
 def inputs(values: Mapping[str, Any], versions: Mapping[str, Any], known: Any) -> list[str]:
     """Return the channels that nothing but the input of a merged run wrote, by their versions.
 

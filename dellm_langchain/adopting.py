@@ -14,7 +14,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.serde.types import RESUME, TASKS
+from langgraph.checkpoint.serde.types import RESUME
 
 from dellm import InvalidInput, Memory
 from dellm import Place as At
@@ -23,7 +23,7 @@ from .addresses import Address, thread_name
 from .adopt_alike import Alike, aligned, held_by
 from .adopt_inferring import LATER, AdoptedWriter, Read, Seen
 from .adopt_kept import COUNTERS, Kept, KeptCheckpoints, Place
-from .adopt_order import in_order, in_steps, inputs, is_conversation, is_merged, moment
+from .adopt_order import in_order, in_steps, inputs, is_conversation, is_merged, is_raw, moment
 from .adopt_sources import Decoder, Entry, Stock, Write, open_stock
 from .channels import Channels
 from .taking import START
@@ -184,7 +184,8 @@ class Adopting:
             if known and self._alike.same(old[name], value):
                 kept.values[name] = old[name]
                 continue
-            before = [*held_by(old.get(name)), *parent.writes.get(name, ())]
+            written = (one for one in parent.writes.get(name, ()) if not is_raw(one))
+            before = [*held_by(old.get(name)), *written]
             if name in old and type(value) is not list:
                 before.insert(0, old[name])
             kept.values[name] = aligned(value, before, same, self._alike)
@@ -235,7 +236,7 @@ class Adopting:
         later = any(one.path.startswith(LATER) for one in rows)
         old = self._has_no_paths(place, rows)
         # What a user answered comes first: the task that asked read it.
-        rows.sort(key=lambda one: (one.channel != RESUME, one.path, one.task, one.channel == TASKS))
+        rows.sort(key=lambda one: one.channel != RESUME)
         answers: list[tuple[str, int]] = []
         for (task, path, channel), some in groupby(rows, key=_by_task):
             new = [one for one in some if (one.task, one.idx) not in kept.stored]
@@ -252,11 +253,7 @@ class Adopting:
                 *self._inside(at, task, path, later=later),
                 *(kept.ids if later else ()),
             ]
-            given: bool | None = None
-            if channel == TASKS:
-                given = False  # whom the input is sent to is worked out from it
-            elif old:
-                given = not at.ns and self._given(kept, new)
+            given = (not at.ns and self._given(kept, new)) if old else None
             self._put_writes(at, kept, new, read, given=given)
 
     def _put_writes(
@@ -335,4 +332,4 @@ class Adopting:
 
 
 def _by_task(write: Write) -> tuple[str, str, str]:
-    return write.task, write.path, write.channel if write.channel in {RESUME, TASKS} else ""
+    return write.task, write.path, RESUME if write.channel == RESUME else ""

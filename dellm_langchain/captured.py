@@ -171,6 +171,17 @@ class Captured:
         reads = any(run.reads_state for _, run in runs)
         return ToolRun(tool_call_id, name, place.tasks, reads, tuple(calls), inputs, outputs)
 
+    def tools_of(self, task_id: str) -> list[ToolRun]:
+        """Return the runs of tools that a task made itself."""
+        with self._lock:
+            names = [
+                run.tool_call_id
+                for run in self._tools.values()
+                if run.place.tasks[-1:] == (task_id,) and run.tool_call_id is not None
+            ]
+            found = [self.tool(name, task_id) for name in dict.fromkeys(names)]
+        return [one for one in found if one is not None]
+
     def given(self, message: BaseMessage) -> bool:
         """Whether this very object was in the input of a graph run that nothing else started."""
         return self._given.get(id(message)) is message

@@ -26,6 +26,12 @@ class Channels:
     reads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     rebuild: Mapping[str, Rebuild] = field(default_factory=dict)
 
+    def fill_input(self, values: Any, cell: Any) -> None:
+        """Give what was erased of a graph's input what is declared for its channel."""
+        if isinstance(values, dict) and isinstance(cell, list) and isinstance(cell[1], dict):
+            for name in cell[1].keys() - values.keys() & self.defaults.keys():
+                values[name] = copy.deepcopy(self.defaults[name])
+
     def filled(self, values: dict[str, Any], lost: Collection[str], gone: Collection[str]) -> None:
         """Give erased channels what is declared for them.
 

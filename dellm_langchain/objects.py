@@ -258,7 +258,7 @@ class Objects:
         if objects[0] is not best.objects[0]:
             # These may have been read after what was refused here was restored.
             most = best.ids.index(REFUSED, 0, most) if REFUSED in best.ids[:most] else most
-            return Beginning(best.ids[:most], messages=best.messages)
+            return Beginning(best.ids[:most], best.messages, best.states)
         whole = best if most == len(best.objects) else None
         return Beginning(best.ids[:most], best.messages, best.states, whole)
 

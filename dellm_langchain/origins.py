@@ -8,13 +8,20 @@ whole checkpoint it started from, unless the user narrows that (`reads`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
+from langgraph.checkpoint.serde.types import RESUME
 from langgraph.types import Send
 
-from dellm import Atom, Place, Sources
+from dellm import Atom, Draft, Place, Sources
 
 from .addresses import thread_name
 from .calls import Call
@@ -22,12 +29,17 @@ from .capture import captured
 from .messages import draft_of
 from .objects import Objects
 
+ANSWERS = frozenset({RESUME})  # what a task was told when it asked
+
 
 @dataclass(slots=True)
 class Task:
     """Whose values are looked at: a task, or a whole step when `id` is None.
 
     `place` is the checkpoint it read; `given`: its values come from outside, not from any task.
+    `ended`: all steps of a run are stored as one, so what was made of what cannot be told. `around`
+    is the task of the graph around this one, and its checkpoint, where the values are its input.
+    `root` is the checkpoint of the outermost graph, to which answers are given.
     """
 
     thread: str
@@ -38,6 +50,9 @@ class Task:
     since: int | None
     given: bool
     step: int | None = None
+    ended: bool = False
+    around: tuple[str, Place] | None = None
+    root: Place | None = None
 
 
 class Origins:
@@ -54,6 +69,9 @@ class Origins:
         # Whether what is looked at comes from outside; a Send never does: it is made of the state
         # and of what was given with it.
         self.given = task.given
+        self.resume = False  # whether what is looked at answers an interrupt
+        self.answers: list[Atom] = []  # answers that this write notes itself
+        self.prompts: dict[tuple[str, int, str], Atom] = {}  # new messages without id, in prompts
         self.calls: dict[
             str, tuple[Atom, ToolCall]
         ] = {}  # tool calls made by messages of this write
@@ -63,6 +81,8 @@ class Origins:
         """Return what a message was made from; None when it was given from outside."""
         if self.given:
             return None
+        if self._task.around is not None:
+            return self.of_rest(inexact=True)
         if isinstance(message, AIMessage) and (call := self._reply(message)) is not None:
             return self._exact(call)
         if isinstance(message, ToolMessage) and (found := self._result(message)) is not None:
@@ -82,6 +102,8 @@ class Origins:
 
     def of_value(self, value: object) -> Sources | None:
         """Return what any other value was made from; a Send of a tool call depends on that call."""
+        if self.resume:
+            return self._answer()
         if self.given:
             return None
         if isinstance(value, Send):
@@ -93,23 +115,48 @@ class Origins:
     def of_rest(self, *, inexact: bool = False) -> Sources:
         """Return the sources of what cannot be told more exactly."""
         if self._rest is None:
-            known: list[int] = []
-            also: list[Atom] = []
-            for call in self._calls():
-                ids, atoms = self._prompt(call)
-                known += ids
-                also += atoms
-            if self._task.given:
-                also += self.atoms.values()
-            node = self._task.node
-            self._rest = Sources(
-                also=(*(Atom(known=one) for one in dict.fromkeys(known)), *also),
-                place=self._task.place,
-                channels=self._reads.get(node) if node is not None else None,
-                since=self._task.since,
-                inexact=inexact,
-            )
+            self._rest = self._of_tools() or self._of_place(inexact=inexact)
         return self._rest
+
+    def _of_tools(self) -> Sources | None:
+        """Return the sources of a graph's input that a tool gave, of its call alone; else None."""
+        if self._task.around is None:
+            return None
+        runs = captured.tools_of(self._task.around[0])
+        callers = [self._made_call(one.tool_call_id) for one in runs]
+        if not runs or any(one.reads_state for one in runs) or None in callers:
+            return None
+        return Sources(also=tuple(one[0] for one in callers if one is not None))
+
+    def _of_place(self, *, inexact: bool) -> Sources:
+        """Return the prompts a task sent, and all of the checkpoint that it started from."""
+        # First, so that it is there for whatever looks at the prompts in turn.
+        node = self._task.node
+        made = self._rest = Sources(
+            place=self._task.place,
+            channels=self._reads.get(node) if node is not None else None,
+            since=self._task.since,
+            heard=ANSWERS,
+            inexact=inexact,
+        )
+        known: list[int] = []
+        also: list[Atom] = []
+        for call in self._calls():
+            ids, atoms = self._prompt(call)
+            known += ids
+            also += atoms
+        if self._task.given or self._task.ended:
+            also += self.atoms.values()
+        also += self.answers
+        made.also = (*(Atom(known=one) for one in dict.fromkeys(known)), *dict.fromkeys(also))
+        return made
+
+    def _answer(self) -> Sources | None:
+        """Return what a task's note of an answer was made from: the answer as it came in."""
+        if self._task.given or self._task.place is None:
+            return None
+        place = self._task.root or self._task.place
+        return Sources(place=place, channels=frozenset(), since=self._task.since, heard=ANSWERS)
 
     def _calls(self) -> list[Call]:
         if self._task.id is not None:
@@ -129,11 +176,15 @@ class Origins:
 
     def _exact(self, call: Call) -> Sources:
         known, atoms = self._prompt(call)
+        # Of a run whose input is in no earlier checkpoint, what cannot be told may be made of that.
+        told = not call.opaque and not any(one.lookup for one in atoms)
         return Sources(
             known=known,
             context=atoms,
+            also=() if told or not self._task.ended else tuple(self.atoms.values()),
             place=self._task.place,
             since=self._task.since,
+            heard=ANSWERS,
             only_if_unknown=not call.opaque,
             inexact=call.opaque,
         )
@@ -150,10 +201,7 @@ class Origins:
         told = run is not None and run.asked(call_made) and run.gave(message)
         if run is None or run.reads_state or not told:
             rest = self.of_rest(inexact=True)
-            return Sources(
-                also=(caller, *rest.also), place=rest.place, channels=rest.channels,
-                since=rest.since, inexact=True,
-            )  # fmt: skip
+            return replace(rest, also=(caller, *rest.also), inexact=True)
         also: list[Atom] = [caller]
         for call in run.calls:
             ids, atoms = self._prompt(call)
@@ -161,7 +209,7 @@ class Origins:
             also += atoms
         opaque = any(one.opaque for one in run.calls)
         return Sources(
-            also=tuple(also), place=self._task.place, since=self._task.since,
+            also=tuple(also), place=self._task.place, since=self._task.since, heard=ANSWERS,
             only_if_unknown=not opaque, inexact=opaque,
         )  # fmt: skip
 
@@ -199,8 +247,33 @@ class Origins:
         )
         known = known[:changed]
         rest = [*range(head), *range(head + len(known), len(messages))]
+        named = {
+            at: atom for at in rest if (atom := self._system(call, at, messages[at], contents[at]))
+        }
         thread = self._task.thread if call.thread_id is None else thread_name(call.thread_id)
-        return known, [self._seen(messages[at], contents[at], thread) for at in rest]
+        return known, [
+            named[at] if at in named else self._seen(messages[at], contents[at], thread)
+            for at in rest
+        ]
+
+    def _system(self, call: Call, at: int, message: BaseMessage, content: Any) -> Atom | None:
+        """Return the record of a system prompt without id; None of any other message.
+
+        A node that says the same there each time made it the first time, of what it could read then.
+        """
+        if message.id is not None or not isinstance(message, SystemMessage):
+            return None
+        if type(content) is not str or self._objects.find(message) is not None:
+            return None
+        key = (call.node, at, content)
+        known = self._objects.prompts.get(key)
+        if known is not None:
+            return Atom(known=known)
+        if key not in self.prompts:
+            draft = Draft(content, role="system", thread=self._task.thread, kind="state")
+            self.prompts[key] = Atom(draft)
+            self.prompts[key].made = self.of_rest(inexact=True)
+        return self.prompts[key]
 
     def _seen(self, message: BaseMessage, content: Any, thread: str) -> Atom:
         """Return a message of a prompt as an atom that is only looked up."""

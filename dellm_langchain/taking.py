@@ -11,13 +11,13 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.types import TASKS, _DeltaSnapshot
+from langgraph.checkpoint.serde.types import RESUME, TASKS, _DeltaSnapshot
 from langgraph.types import Overwrite
 
 from dellm import Atom, Cell, Draft, Fields, Literal, Many, Sources, Wrapped
 
 from .messages import draft_of
-from .objects import REFUSED, Beginning, Objects
+from .objects import REFUSED, Beginning, Objects, State
 from .origins import Origins
 from .shapes import Dumped, dump, typed
 
@@ -25,11 +25,18 @@ START = "__start__"
 DELTA, OVERWRITE, REMOVE = "delta", "overwrite", "remove"
 WRAPPERS = {_DeltaSnapshot: DELTA, Overwrite: OVERWRITE}
 PLAIN = frozenset({type(None), bool, int, float})
+# Python may use one object for two values of these types, so identity says nothing.
+CONSTANT = frozenset({str, bytes, tuple, frozenset, complex})
 STATE = "agent"  # the role of records that hold a graph's state
 
 
 class Taking:
-    """Takes the values of one write apart. `at` names the checkpoint at which tasks wrote them."""
+    """Takes the values of one write apart. `at` names the checkpoint at which tasks wrote them.
+
+    Call `finish` when all were taken apart, unless `at_once`.
+    """
+
+    at_once = False
 
     def __init__(
         self,
@@ -55,10 +62,12 @@ class Taking:
         self._atoms = origins.atoms
         self._held: list[tuple[Any, Atom]] = []
         self._lists: list[tuple[list[Any], Many, Beginning]] = []
+        self._untied: list[tuple[Atom, Any, bool, bool]] = []
 
     def cell(self, channel: str, value: Any) -> Cell:
         """Return the cell of a channel's value."""
         tracked = channel not in self._untracked
+        self._origins.resume = channel == RESUME
         self._origins.given = self._given and channel != TASKS
         if channel == START and type(value) is dict and all(type(one) is str for one in value):
             cells = {name: self._value(name, one, tracked) for name, one in value.items()}
@@ -82,16 +91,27 @@ class Taking:
         if all(type(one) in PLAIN for one in value):
             return Literal(list(value))
         known = self._objects.prefix(value)
-        # An item that is no message or str may have been changed in place, so it is looked at again.
-        rest = value[len(known.ids) :]
-        whole = known.messages and all(isinstance(one, BaseMessage) for one in rest)
-        if not whole and not all(type(one) is str for one in value):
-            known, rest = Beginning([], messages=False), value
-        atoms = [self.atom(one, tracked=tracked) for one in rest]
+        if not known.messages:
+            known = known.cut(self._same(value, known))
+        atoms = [self.atom(one, tracked=tracked) for one in value[len(known.ids) :]]
         many = Many(known.ids, atoms, kept=channel == TASKS)
         if channel != TASKS:
             self._lists.append((value, many, known))
         return many
+
+    def _same(self, value: Sequence[Any], known: Beginning) -> int:
+        """Return how many of the known items are what they were: one may be changed in place."""
+        for at, one in enumerate(value[: len(known.ids)]):
+            if isinstance(one, BaseMessage):
+                if self._objects.find(one) != known.ids[at]:
+                    return at
+            elif type(one) is not str and self._state_of(one) != known.states.get(at):
+                return at
+        return len(known.ids)
+
+    def _state_of(self, value: Any) -> State:
+        draft, _ = self._draft(value)
+        return draft.text, draft.payload
 
     def atom(self, value: Any, *, tracked: bool = True) -> Atom:
         """Return the atom of an object; the same one for the same object."""
@@ -103,6 +123,8 @@ class Taking:
                 found = self._state(value, tracked)
             self._atoms[id(value)] = found
             self._held.append((value, found))
+            if self._origins.resume:
+                self._origins.answers.append(found)
         return found
 
     def _message(self, message: BaseMessage, tracked: bool) -> Atom:
@@ -124,7 +146,27 @@ class Taking:
         raw = None if self._at is None else self._objects.raw(*self._at, message)
         if raw is not None:
             return Atom(replace(draft, copy_of=raw), made=Sources(also=(Atom(known=raw),)))
-        return Atom(draft, made=self._made(message) if tracked else None, anew=anew)
+        return self._tied(Atom(draft, anew=anew), message, tracked)
+
+    def _tied(self, atom: Atom, value: Any, tracked: bool) -> Atom:
+        """Return the atom with its sources, or to be given them when every object is known."""
+        if tracked and self.at_once:
+            atom.made = self._source(value)
+        elif tracked:
+            self._untied.append((atom, value, self._origins.given, self._origins.resume))
+        return atom
+
+    def finish(self) -> None:
+        """Give every atom its sources: by now all that this write holds can be found."""
+        for atom, value, given, resume in self._untied:
+            self._origins.given, self._origins.resume = given, resume
+            atom.made = self._source(value)
+        self._untied.clear()
+
+    def _source(self, value: Any) -> Sources | None:
+        if isinstance(value, BaseMessage):
+            return self._made(value)
+        return self._origins.of_value(value)
 
     def _made(self, message: BaseMessage) -> Sources | None:
         source = self._objects.derived_from(message)
@@ -133,13 +175,18 @@ class Taking:
         return self._origins.of_message(message)
 
     def _state(self, value: Any, tracked: bool) -> Atom:
-        if self._at is not None:
-            known = self._objects.found(*self._at, value)
+        known = None if self._at is None else self._objects.found(*self._at, value)
+        if known is None and self._origins.resume:
+            known = self._objects.anywhere(value)  # as it came in
+        if known is not None:
+            return Atom(known=known)
+        draft, messages = self._draft(value)
+        if type(value) not in CONSTANT:
+            known = self._objects.item(value, (draft.text, draft.payload))
             if known is not None:
                 return Atom(known=known)
-        draft, messages = self._draft(value)
         refs = tuple(self.atom(one, tracked=tracked) for one in messages)
-        return Atom(draft, made=self._origins.of_value(value) if tracked else None, refs=refs)
+        return self._tied(Atom(draft, refs=refs), value, tracked)
 
     def _draft(self, value: Any) -> tuple[Draft, Sequence[BaseMessage]]:
         """Return a value as a record; a str needs no payload."""
@@ -169,6 +216,9 @@ class Taking:
             ):
                 named = atom.draft is not None and atom.draft.framework_id is not None
                 self._objects.note(value, id_, self._task, named=named)
+        for key, atom in self._origins.prompts.items():
+            if atom.id:
+                self._objects.prompts[key] = atom.id
         for name, (atom, call) in self._origins.calls.items():
             if atom.id:
                 self._objects.calls[name] = (atom.id, call)
@@ -177,4 +227,9 @@ class Taking:
         """Keep the records of the lists that were taken apart: they are the values of channels now."""
         for value, many, beginning in self._lists:
             ids = [*many.known, *(one.id or REFUSED for one in many.atoms)]
-            self._objects.note_list(value, ids, beginning)
+            states = {
+                at: (one.draft.text, one.draft.payload) if one.draft else self._state_of(value[at])
+                for at, one in enumerate(many.atoms, len(many.known))
+                if not isinstance(value[at], (BaseMessage, str))
+            }
+            self._objects.note_list(value, ids, beginning, states)

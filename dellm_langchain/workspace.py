@@ -21,6 +21,7 @@ from .addresses import Address, LoadedId
 from .channels import Channels
 from .giving import ABSENT, Giving, Shelf
 from .objects import Objects, Threads
+from .taking import START
 
 PAGE = 20  # checkpoints that a listing reads at a time
 PLACED = 4_096  # checkpoints known to be stored
@@ -147,6 +148,8 @@ class Workspace:
         body = loaded.body
         given = {name: giving.value(cell) for name, cell in body.cells.items()}
         values = {name: value for name, value in given.items() if value is not ABSENT}
+        if START in values:
+            self.channels.fill_input(values[START], body.cells[START])
         lost = loaded.lost | (given.keys() - values.keys())
         self.channels.filled(values, lost, loaded.gone | lost)
         made: dict[str, Any] = dict(

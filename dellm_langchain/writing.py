@@ -25,6 +25,7 @@ from .taking import PLAIN, START, Taking
 from .workspace import Workspace
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
+DURABILITY = "__pregel_durability"
 GIVEN = frozenset({"input", "update", "fork"})
 # Metadata that holds numbers and ids of the framework; the rest is a record of its own.
 NUMBERS = frozenset({"source", "step", "parents", "counters_since_delta_snapshot", "run_id"})
@@ -64,6 +65,7 @@ class Writer:
                     values=sorted(values, key=lambda name: name == TASKS),
                     unchanged=frozenset(values.keys() - new.keys()),
                     cell=lambda name: taking.cell(name, values[name]),
+                    ready=taking.finish,
                     settings=named,
                     since=address.since,
                     run=numbers.get("run_id"),
@@ -91,6 +93,7 @@ class Writer:
             # Messages first: what else the task wrote may be joined to the calls they make.
             order = sorted(writes, key=lambda one: one[1] == TASKS)
             cells = {id(one): taking.cell(one[1], one[2]) for one in order}
+            taking.finish()
             written = workspace.checkpoints.put_writes(
                 place,
                 task_id,
@@ -128,6 +131,9 @@ class Writer:
             since=address.since if outer is None else address.outer_since,
             given=source in GIVEN and outer is None,
             step=metadata.get("step"),
+            ended=source == "loop" and self._said(DURABILITY) == "exit",
+            around=self._around(outer),
+            root=address.root,
         )
 
     def _task(self, task_id: str, path: str) -> Task:
@@ -146,7 +152,18 @@ class Writer:
             place=address.place if outer is None else outer,
             since=address.since if outer is None else address.outer_since,
             given=outside and outer is None,
+            around=self._around(outer),
+            root=address.root,
         )
+
+    def _around(self, outer: Place | None) -> tuple[str, Place] | None:
+        """Return the task of the graph around this one whose input is written, and its checkpoint."""
+        if outer is None:
+            return None
+        return self._ns.rpartition("|")[2].partition(":")[2], outer
+
+    def _said(self, key: str) -> Any:
+        return self._config["configurable"].get(key)
 
     def _taking(self, objects: Objects, task: Task, at: Place | None) -> Taking:
         workspace = self._workspace
@@ -179,9 +196,18 @@ class Writer:
 def _split(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the numbers of a checkpoint's metadata, and what else the caller's config said."""
     numbers = {
-        key: value for key, value in metadata.items() if key in NUMBERS or type(value) in PLAIN
+        key: _as_json(value)
+        for key, value in metadata.items()
+        if key in NUMBERS or type(value) in PLAIN
     }
     return numbers, {key: value for key, value in metadata.items() if key not in numbers}
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value as it will be read: JSON has no tuples."""
+    if isinstance(value, dict):
+        return {key: _as_json(one) for key, one in value.items()}
+    return [_as_json(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _body(checkpoint: Checkpoint, metadata: Mapping[str, Any]) -> Body:

@@ -35,7 +35,8 @@ class Sources:
     parents. With `place`, the
     parents are also everything in that checkpoint, or in its `channels` if given; `since` is the
     ledger entry up to which the reader of that checkpoint knew what was erased (None: it wrote the
-    checkpoint itself). `only_if_unknown`: only when part of the
+    checkpoint itself). `heard` are channels whose pending
+    writes at that checkpoint were read as well. `only_if_unknown`: only when part of the
     context is not known. `inexact` marks that the parents may be more than what was really read.
     """
 
@@ -45,6 +46,7 @@ class Sources:
     place: Place | None = None
     channels: frozenset[str] | None = None
     since: int | None = None
+    heard: frozenset[str] = frozenset()
     only_if_unknown: bool = False
     inexact: bool = False
 

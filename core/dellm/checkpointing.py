@@ -24,12 +24,17 @@ from .settling import Desk, Made, Settling, usable
 COUNTERS = "counters_since_delta_snapshot"  # metadata that names channels kept as writes only
 
 
+def _nothing() -> None:
+    """Complete nothing."""
+
+
 @dataclass(slots=True)
 class Checkpoint:
     """A checkpoint to be stored. `body.cells` is made by the write.
 
     `unchanged` are channels whose value is the parent's as long as their version is; `cell` gives
-    the value of any other channel that has one. `settings` is what else came with the metadata.
+    the value of any other channel that has one; `ready` is called when all were given, and completes
+    their atoms. `settings` is what else came with the metadata.
     `since`: see Sources. `run`: the id of the run, where the metadata has one.
     """
 
@@ -39,6 +44,7 @@ class Checkpoint:
     values: Sequence[str]
     unchanged: frozenset[str]
     cell: Callable[[str], Cell]
+    ready: Callable[[], None] = _nothing
     settings: Atom | None = None
     since: int | None = None
     run: str | None = None
@@ -124,7 +130,13 @@ class Writing:
         generation = known.generation if known is not None else -1
         return Known(line, load_body(row[0], self.naming.name), row[1], generation)
 
-    def read(self, place: Place, channels: frozenset[str] | None, since: int | None) -> Made:
+    def read(
+        self,
+        place: Place,
+        channels: frozenset[str] | None,
+        since: int | None,
+        heard: frozenset[str] = frozenset(),
+    ) -> Made:
         """Return what the checkpoint holds that a task read; see settling.Places."""
         line = self.naming.find_line((place.thread, place.ns))
         known = self.row(line, place.cid)
@@ -133,6 +145,9 @@ class Writing:
         if since is None and known.body.tainted:
             return Made((), tainted=True)
         nodes = list(self._nodes(known, channels))
+        if heard:
+            answers = {self.naming.label(name) for name in heard}
+            nodes += self._pending(known.line, pack_id(place.cid), answers)
         if known.generation == self.generation:
             return Made(nodes, tainted=False)
         gone, late = self.gone(nodes, since)
@@ -162,10 +177,7 @@ class Writing:
         label = self.naming.label(channel)
         at = known.parent
         while at is not None:
-            for body in self.writes(known.line, at):
-                for _, name, cell in json.loads(body):
-                    if name == label:
-                        yield from cells.refers(cell)
+            yield from self._pending(known.line, at, {label})
             row = self.tx.one(
                 "select body, parent from checkpoint where ws = :ws and line = :line and cid = :cid",
                 ws=self.scope.ws,
@@ -179,6 +191,13 @@ class Writing:
                 yield from cells.refers(stored)
                 return
             at = row[1]
+
+    def _pending(self, line: int, cid: bytes, labels: set[int]) -> Iterator[int]:
+        """Yield what tasks wrote to channels at a checkpoint."""
+        for body in self.writes(line, cid):
+            for _, name, cell in json.loads(body):
+                if name in labels:
+                    yield from cells.refers(cell)
 
     def writes(self, line: int, cid: bytes) -> list[str]:
         """Return the stored writes of a checkpoint's tasks."""
@@ -244,6 +263,7 @@ class Writing:
         parent = self.row(line, new.parent)
         copied, tainted = self._copied(new, parent)
         made = {name: new.cell(name) for name in new.values if name not in copied}
+        new.ready()
         settling = Settling(self.desk, self)
         self._settle(settling, made.values(), new.settings)
         body = new.body

@@ -33,7 +33,13 @@ class Made:
 class Places(Protocol):
     """Where the settling looks up what a task read."""
 
-    def read(self, place: Place, channels: frozenset[str] | None, since: int | None) -> Made:
+    def read(
+        self,
+        place: Place,
+        channels: frozenset[str] | None,
+        since: int | None,
+        heard: frozenset[str],
+    ) -> Made:
         """Return what the checkpoint at `place` holds; of all that is known when it is not there."""
 
 
@@ -245,7 +251,7 @@ class Settling:
                 known = one.id is not None or one in ready
                 unknown = unknown or not known or one in self._changed
         if made.place is not None and (unknown or not made.only_if_unknown):
-            read = self._places.read(made.place, made.channels, made.since)
+            read = self._places.read(made.place, made.channels, made.since, made.heard)
             if read.tainted:
                 return None
             found.nodes.extend(read.nodes)
