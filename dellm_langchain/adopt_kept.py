@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.serde.types import RESUME
 
 from dellm import Loaded
 
@@ -20,6 +21,7 @@ from .adopt_sources import Entry, Stock
 from .objects import REFUSED
 from .taking import START
 from .workspace import Workspace
+from .writing import NULL_TASK
 
 KEPT = 64  # checkpoints of a thread whose values are kept
 COUNTERS = "counters_since_delta_snapshot"
@@ -31,6 +33,7 @@ class Kept:
     """A checkpoint of the source: its values, and what tasks wrote there, by channel.
 
     `stored`: the task and index of the writes that the memory has already. `ids`: their records.
+    `answers`: those of what a user answered, with the task that had asked.
     `named`: the messages that it or its writes hold, by id.
     """
 
@@ -41,6 +44,7 @@ class Kept:
     writes: dict[str, list[Any]] = field(default_factory=dict)
     stored: set[tuple[str, int]] = field(default_factory=set)
     ids: list[int] = field(default_factory=list)
+    answers: list[tuple[str, int]] = field(default_factory=list)
     named: dict[str, BaseMessage] = field(default_factory=dict)
 
     @property
@@ -48,11 +52,20 @@ class Kept:
         """The step of the run."""
         return self.metadata.get("step")
 
-    def wrote(self, channel: str, value: Any, ids: Iterable[int] = ()) -> None:
-        """Take note of what a task wrote to a channel, and of the records of it."""
+    def wrote(self, channel: str, value: Any) -> None:
+        """Take note of what a task wrote to a channel."""
         self.writes.setdefault(channel, []).extend([*held_by(value), value])
         self.name([value])
-        self.ids += ids
+
+    def stores(self, task: str, ids: Iterable[int], *, answer: bool) -> None:
+        """Take note of the records of what a task wrote; `answer`: of what a user answered it."""
+        found = list(ids)
+        self.ids += found
+        self.answers += [(task, one) for one in found] if answer else []
+
+    def answered(self, task: str) -> list[int]:
+        """Return the records of what a task was answered, or all tasks."""
+        return [one for asked, one in self.answers if asked in {task, NULL_TASK}]
 
     def name(self, values: Iterable[Any]) -> None:
         """Take note of the messages in values."""
@@ -129,7 +142,9 @@ class KeptCheckpoints:
             if (one.task, one.idx) in stored:
                 found = list(pairs(one.value, stored[one.task, one.idx], loaded))
                 self._note(at, found, raw=True)
-                kept.wrote(one.channel, one.value, [id_ for _, id_ in found])
+                kept.wrote(one.channel, one.value)
+                ids = (id_ for _, id_ in found)
+                kept.stores(one.task, ids, answer=one.channel == RESUME)
 
     def _note(self, at: Entry, found: Iterable[tuple[Any, int]], *, raw: bool) -> None:
         """Take note of which records hold which objects of a checkpoint that is stored."""

@@ -237,19 +237,17 @@ class Adopting:
         old = self._has_no_paths(place, rows)
         # What a user answered comes first: the task that asked read it.
         rows.sort(key=lambda one: one.channel != RESUME)
-        answers: list[tuple[str, int]] = []
         for (task, path, channel), some in groupby(rows, key=_by_task):
             new = [one for one in some if (one.task, one.idx) not in kept.stored]
             if not new:
                 continue
             if channel == RESUME:
-                ids = self._put_writes(at, kept, new, Read(), given=True)
-                answers += [(task, id_) for id_ in ids]
+                self._put_writes(at, kept, new, Read(), given=True)
                 continue
             read = self._read(kept)
             read.merged = later
             read.also = [
-                *(id_ for asked, id_ in answers if asked in {task, NULL_TASK}),
+                *kept.answered(task),
                 *self._inside(at, task, path, later=later),
                 *(kept.ids if later else ()),
             ]
@@ -258,7 +256,7 @@ class Adopting:
 
     def _put_writes(
         self, at: Entry, kept: Kept, rows: Sequence[Write], read: Read, *, given: bool | None
-    ) -> Sequence[int]:
+    ) -> None:
         own = None if COUNTERS in kept.metadata else Entry(at.ns, "", at.cid)
         indexed = []
         for one in rows:
@@ -276,9 +274,8 @@ class Adopting:
             given=given,
         )  # fmt: skip
         writer.put_writes(indexed, rows[0].task, rows[0].path)
-        kept.ids += writer.ids
+        kept.stores(rows[0].task, writer.ids, answer=rows[0].channel == RESUME)
         self.values += len(rows)
-        return writer.ids
 
     def _given_to(self, kept: Kept, write: Write) -> list[Any]:
         """Return what a write of the input itself consists of."""

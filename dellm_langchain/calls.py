@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, overload
@@ -113,6 +113,7 @@ class Call:
     of that thread's outermost graph, `node` the path of node names ("tools|model"), `tool_call_id`
     the call of the innermost tool run around it, `root` the run it belongs to. `steps`: thread and
     step of every thread it was made in, outermost first (a node can run a graph on another thread).
+    `owner` is the memory and workspace of the saver it ran on, `moment` counts the calls of the process.
     `opaque`: what the model read is not known (a string prompt, a fault of ours, or dropped to
     bound memory): `prompt` then does not say all, and it may have read anything its task could.
     """
@@ -126,6 +127,8 @@ class Call:
     opaque: bool
     tool_call_id: str | None
     lc_source: str | None
+    owner: Hashable = None
+    moment: int = 0
 
     @property
     def thread_id(self) -> str | None:

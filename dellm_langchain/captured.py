@@ -61,6 +61,7 @@ class _Tool:
     place: _Place
     reads_state: bool
     input: int | None
+    owner: Hashable = None
     outputs: set[int] = field(default_factory=set)
 
 
@@ -108,6 +109,7 @@ class Captured:
         self._kept: OrderedDict[UUID, _Kept] = OrderedDict()
         self._index = _Index(lost=16 * calls)
         self._replies: dict[str, list[_Reply]] = {}
+        self._moment = 0
         self._tools: OrderedDict[UUID, _Tool] = OrderedDict()
         self._tool_calls: dict[str, list[UUID]] = {}
         self._given: weakref.WeakValueDictionary[int, BaseMessage] = weakref.WeakValueDictionary()
@@ -118,19 +120,32 @@ class Captured:
         with self._lock:
             return self._index.get(("task", task_id))
 
-    def of_step(self, thread_id: str, step: int) -> list[Call]:
-        """Return the calls of a step of a thread's outermost graph, over all its runs.
+    def of_step(
+        self, thread_id: str, step: int, *, owner: Hashable = None, after: int = 0
+    ) -> list[Call]:
+        """Return the calls of a step of a thread's outermost graph, over all its runs on a saver.
 
-        Calls of graph tasks on this thread whose step is not known are in every step.
+        Calls of graph tasks on this thread whose step is not known are in every step. `after`: only
+        those made since that moment.
         """
         with self._lock:
-            return [
-                *self._index.get(("step", thread_id, step)),
-                *self._index.get(("step", thread_id, None)),
+            found = [
+                *self._index.get(("step", owner, thread_id, step)),
+                *self._index.get(("step", owner, thread_id, None)),
             ]
+        return [one for one in found if one.moment > after]
+
+    def now(self) -> int:
+        """Return the moment of the newest call."""
+        return self._moment
 
     def of_reply(
-        self, message: BaseMessage, *, task_id: str | None = None, thread_id: str | None = None
+        self,
+        message: BaseMessage,
+        *,
+        task_id: str | None = None,
+        thread_id: str | None = None,
+        owner: Hashable = None,
     ) -> Call | None:
         """Return the call whose generation this message is: same id, and unchanged in every part.
 
@@ -145,13 +160,16 @@ class Captured:
                 if one.generated == same
                 and message.name in one.names
                 and (task_id is None or task_id in one.call.tasks)
+                and (owner is None or owner == one.call.owner)
                 and (thread_id is None or thread_id in dict(one.call.steps))
             ]
         if not found or not all(_alike(found[-1], one) for one in found[:-1]):
             return None
         return found[-1]
 
-    def tool(self, tool_call_id: str, task_id: str | None = None) -> ToolRun | None:
+    def tool(
+        self, tool_call_id: str, task_id: str | None = None, *, owner: Hashable = None
+    ) -> ToolRun | None:
         """Return the runs of a tool call (of one task, if named) taken together.
 
         None when no such run is known: then nothing can be said about what its result depends on.
@@ -160,7 +178,8 @@ class Captured:
             runs = [
                 (run_id, self._tools[run_id])
                 for run_id in self._tool_calls.get(tool_call_id, ())
-                if task_id is None or task_id in self._tools[run_id].place.tasks
+                if (task_id is None or task_id in self._tools[run_id].place.tasks)
+                and (owner is None or owner == self._tools[run_id].owner)
             ]
             calls = [one for run_id, _ in runs for one in self._index.get(("tool", run_id))]
             outputs = frozenset(one for _, run in runs for one in run.outputs)
@@ -227,6 +246,8 @@ class Captured:
             opaque=opaque,
             tool_call_id=self._tool_call_around(place),
             lc_source=metadata.get("lc_source"),
+            owner=_owner(),
+            moment=self._tick(),
         )
         with self._lock:
             prompt.constants = frozenset(self._constants(call))
@@ -258,7 +279,7 @@ class Captured:
         if place is None:
             return
         tool = calling_tool()
-        run = _Tool(tool_call_id, name, place, reads_state(tool), fingerprint(inputs))
+        run = _Tool(tool_call_id, name, place, reads_state(tool), fingerprint(inputs), _owner())
         with self._lock:
             self._tools[run_id] = run
             for around in (self._tools.get(one) for one in place.tools):
@@ -308,6 +329,11 @@ class Captured:
         new = tuple(one for one in tasks if one not in above.tasks)
         return above._replace(steps=steps, tasks=above.tasks + new, node=node)
 
+    def _tick(self) -> int:
+        with self._lock:
+            self._moment += 1
+            return self._moment
+
     def _tool_call_around(self, place: _Place) -> str | None:
         with self._lock:
             around = [self._tools.get(one) for one in reversed(place.tools)]
@@ -333,7 +359,7 @@ class Captured:
     def _keep(self, call: Call, place: _Place, agent: object) -> None:
         keys: list[Hashable] = [("task", one) for one in call.tasks]
         keys += [("tool", one) for one in place.tools]
-        keys += [("step", *one) for one in call.steps if call.tasks]
+        keys += [("step", call.owner, *one) for one in call.steps if call.tasks]
         kept = _Kept(call, call.prompt.weight, tuple(keys), agent)
         self._kept[call.run_id] = kept
         self._size += kept.weight
@@ -396,6 +422,13 @@ def _stepped(
         if name == str(thread):
             return steps if known is not None else (*steps[:at], (name, step), *steps[at + 1 :])
     return (*steps, (str(thread), step))
+
+
+def _owner() -> Hashable:
+    """Return whose saver the graph around a call runs on, None where it is no saver of ours."""
+    around = (var_child_runnable_config.get() or {}).get("configurable") or {}
+    named = getattr(around.get("__pregel_checkpointer"), "owner_of", None)
+    return named(around) if callable(named) else None
 
 
 def _with_ambient(metadata: _Meta) -> tuple[_Meta, object]:

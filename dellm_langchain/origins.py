@@ -37,7 +37,7 @@ class Task:
     """Whose values are looked at: a task, or a whole step when `id` is None.
 
     `place` is the checkpoint it read; `given`: its values come from outside, not from any task.
-    `ended`: all steps of a run are stored as one, so what was made of what cannot be told. `around`
+    `owner` and `after` tell its model calls from others'. `ended`: all steps of a run are stored as one, so what was made of what cannot be told. `around`
     is the task of the graph around this one, and its checkpoint, where the values are its input.
     `root` is the checkpoint of the outermost graph, to which answers are given.
     """
@@ -50,6 +50,8 @@ class Task:
     since: int | None
     given: bool
     step: int | None = None
+    owner: tuple[int, str] | None = None
+    after: int = 0
     ended: bool = False
     around: tuple[str, Place] | None = None
     root: Place | None = None
@@ -163,7 +165,8 @@ class Origins:
             return captured.of_task(self._task.id)
         if self._task.step is None:
             return []
-        return captured.of_step(self._task.thread_id, self._task.step)
+        task = self._task
+        return captured.of_step(task.thread_id, task.step or 0, owner=task.owner, after=task.after)
 
     def _reply(self, message: AIMessage) -> Call | None:
         """Return the call that a message is the reply of: this task's, else any other's."""
@@ -171,8 +174,12 @@ class Origins:
         if self._task.id is not None:
             found = captured.of_reply(message, task_id=self._task.id)
         if found is None:
-            found = captured.of_reply(message, thread_id=self._task.thread_id)
-        return captured.of_reply(message) if found is None else found
+            found = captured.of_reply(
+                message, thread_id=self._task.thread_id, owner=self._task.owner
+            )
+        if found is None:
+            found = captured.of_reply(message, owner=self._task.owner)
+        return found
 
     def _exact(self, call: Call) -> Sources:
         known, atoms = self._prompt(call)
@@ -191,7 +198,7 @@ class Origins:
 
     def _result(self, message: ToolMessage) -> Sources | None:
         """Return the sources of a tool's result, None when nothing is known of its run."""
-        run = captured.tool(message.tool_call_id, self._task.id)
+        run = captured.tool(message.tool_call_id, self._task.id, owner=self._task.owner)
         made = self._made_call(message.tool_call_id)
         if made is None:
             return None
@@ -262,6 +269,8 @@ class Origins:
         A node that says the same there each time made it the first time, of what it could read then.
         """
         if message.id is not None or not isinstance(message, SystemMessage):
+            return None
+        if call.owner != self._task.owner:
             return None
         if type(content) is not str or self._objects.find(message) is not None:
             return None

@@ -83,6 +83,11 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         twin._key = None  # noqa: SLF001 - a copy of this very object
         return twin
 
+    def owner_of(self, configurable: Mapping[str, Any]) -> tuple[int, str]:
+        """Return what tells the calls of one memory and workspace from those of any other."""
+        name = self.memory.id if self._key is None else str(configurable.get(self._key))
+        return self.memory.identity, name
+
     def _at(self, config: RunnableConfig, *, any_ns: bool = False) -> Address:
         return Address.of(config, key=self._key, any_ns=any_ns)
 

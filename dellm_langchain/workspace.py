@@ -18,6 +18,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from dellm import Loaded, Memory, Place, Snapshot, StoredWrite
 
 from .addresses import Address, LoadedId
+from .capture import captured
 from .channels import Channels
 from .giving import ABSENT, Giving, Shelf
 from .objects import Objects, Threads
@@ -38,7 +39,7 @@ class Workspace:
         self.inexact = 0
         self._shelf = Shelf(serde)
         self._threads = Threads()
-        self._placed: OrderedDict[Place, None] = OrderedDict()
+        self._placed: OrderedDict[Place, int] = OrderedDict()
         self._generation = -1
         self._guard = threading.Lock()
 
@@ -71,10 +72,19 @@ class Workspace:
             return True
         return False
 
+    def placed_at(self, place: Place | None) -> int:
+        """Return the moment at which a checkpoint was stored or read last, 0 if that is not known."""
+        return 0 if place is None else self._placed.get(place, 0)
+
+    @property
+    def owner(self) -> tuple[int, str]:
+        """What tells the calls of this memory and workspace from those of any other."""
+        return self.memory.identity, self.memory.id
+
     def note_placed(self, place: Place) -> None:
-        """Keep that a checkpoint is stored."""
+        """Keep that a checkpoint is stored, and read or written now."""
         with self._guard:
-            self._placed[place] = None
+            self._placed[place] = captured.now()
             while len(self._placed) > PLACED:
                 self._placed.popitem(last=False)
 

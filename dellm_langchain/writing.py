@@ -131,6 +131,8 @@ class Writer:
             since=address.since if outer is None else address.outer_since,
             given=source in GIVEN and outer is None,
             step=metadata.get("step"),
+            owner=self._workspace.owner,
+            after=self._workspace.placed_at(address.place),
             ended=source == "loop" and self._said(DURABILITY) == "exit",
             around=self._around(outer),
             root=address.root,
@@ -152,6 +154,7 @@ class Writer:
             place=address.place if outer is None else outer,
             since=address.since if outer is None else address.outer_since,
             given=outside and outer is None,
+            owner=self._workspace.owner,
             around=self._around(outer),
             root=address.root,
         )

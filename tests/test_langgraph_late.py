@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +41,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
-from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Send
 from one_postgres import one_database, postgres_url
@@ -683,7 +682,7 @@ def test_after_a_forget_new_input_updates_and_forks_are_all_stored(
     past = held(one)[-1]
     INVOKE.run(one.graph, {"messages": [HumanMessage("from the start")]}, past.config)
     values = one.graph.get_state(one.config).values
-    assert [message.text for message in values["messages"]][0] == "from the start"
+    assert next(message.text for message in values["messages"]) == "from the start"
     assert "start" in values["summary"]
     assert one.problems() == []
 

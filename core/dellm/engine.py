@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 
 from .database import Clock, Database, Scope, Tx, now
 from .embedding import Embedder
@@ -15,6 +16,7 @@ from .errors import InvalidInput
 from .sequences import Tips
 
 SCRUB_BELOW = 16 << 20
+_OPENED = count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Engine:
         self.embedder = embedder
         self.options = options
         self.tips = Tips()
+        self.identity = next(_OPENED)
         self._scopes: dict[str, Scope] = {}
         self._guard = threading.Lock()
         self._here = threading.local()  # whether this thread is inside a verb

@@ -98,6 +98,11 @@ class Memory(Recall):
         """The checkpoints of agent graphs in this workspace; adapters use it."""
         return Checkpoints(self._engine, self.id)
 
+    @property
+    def identity(self) -> int:
+        """A number that all workspaces of this open memory share, and no other open memory has."""
+        return self._engine.identity
+
     def close(self) -> None:
         """Close the memory for every workspace. Safe to repeat."""
         self._engine.database.close()
