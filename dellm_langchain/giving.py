@@ -78,7 +78,7 @@ class Giving:
             return self._list(cell) if cell < 0 else self._one(cell)
         kind, what = cell[0], cell[1]
         if kind == LITERAL:
-            return what
+            return what.copy() if isinstance(what, (list, dict)) else what
         if kind == WRAPPED:
             return self._wrapped(what, cell[2])
         if kind == NAMED:
@@ -134,6 +134,7 @@ class Giving:
                 self._objects.note_list(quick, list(ids))  # type: ignore[arg-type] # none is None
             return quick if self._erased is None else self._paired(quick, ids, affected=False)
         values: list[Any] = []
+        states: dict[int, tuple[str, bytes | None]] = {}
         living: list[int] = []
         for id_ in ids:
             held = records.get(stands.get(id_, id_) if stands else id_) if id_ else None
@@ -141,13 +142,14 @@ class Giving:
                 values.append(held.make())
                 living.append(id_ or 0)
             elif held is not None and (value := self._one(id_ or 0)) is not ABSENT:
+                states[len(values)] = held.text, held.payload
                 values.append(value)
                 living.append(id_ or 0)
             elif kept:
                 values.append(None)
                 living.append(0)
         if note and self._objects is not None and values:
-            self._objects.note_list(values, living)
+            self._objects.note_list(values, living, states=states)
         if affected or len(values) < len(ids) or self._erased is not None:
             return self._paired(values, living, affected=affected or len(values) < len(ids))
         return values

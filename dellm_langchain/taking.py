@@ -79,6 +79,8 @@ class Taking:
         kind = type(value)
         if kind in PLAIN or (kind is str and value in self._literals.get(channel, ())):
             return Literal(value)
+        if kind is dict and not value:
+            return Literal({})
         if kind is list:
             return self._list(channel, value, tracked)
         if kind in WRAPPERS:
