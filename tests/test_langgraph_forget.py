@@ -244,16 +244,17 @@ def removed(graph: Graph, config: Config) -> None:
 
 @pytest.mark.long
 def test_one_forget_reaches_every_thread_and_leaves_no_byte_in_the_files(memory: Memory) -> None:
-    saver, played = DeLLMSaver(memory), []
+    played = []
     for specimen in ZOO:
+        saver = DeLLMSaver(memory, **specimen.options)
         graph, config = specimen.build(saver), thread(specimen.name)
         specimen.play(graph, config)
-        played.append((graph, config))
+        played.append((saver, graph, config))
     assert len(memory.scan(WORD, files=False)) > len(ZOO)
     assert memory.scan(WORD).files
 
     memory.forget(STATEMENT, scrub=False)
-    assert [place for one in played for place in remains(saver, *one, brief=True)] == []
+    assert [place for one in played for place in remains(*one, brief=True)] == []
     assert memory.scrub().clean
     report = memory.scan(WORD)
     assert (report.places, report.files) == ((), ())
