@@ -117,9 +117,9 @@ class Run:
                 list(self.cells),
                 frozenset(self.cells.keys() - changed.keys()),
                 self.cells.__getitem__,
-                settings,
-                self.since,
-                self.run,
+                settings=settings,
+                since=self.since,
+                run=self.run,
             ),
             self.trusted,
         )

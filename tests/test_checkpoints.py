@@ -109,7 +109,10 @@ def test_every_kind_of_value_comes_back_as_it_went_in(memory: Memory) -> None:
                 {"source": "loop", "step": -1, "writes": None}, others={"extra": [1]})  # fmt: skip
     settings = state("told", payload=b"settings")
     memory.checkpoints.put(
-        Checkpoint(place, None, body, list(cells), frozenset(), cells.__getitem__, settings), 0
+        Checkpoint(
+            place, None, body, list(cells), frozenset(), cells.__getitem__, settings=settings
+        ),
+        0,
     )
     for other in (memory, memory):
         found = loaded(other, "c0001")
