@@ -7,7 +7,7 @@ whole checkpoint it started from, unless the user narrows that (`reads`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,6 +68,7 @@ class Origins:
         self._serde = serde
         self._reads = reads
         self._rest: Sources | None = None
+        self._replies: set[Sources | None] = set()  # what the replies in this write were made from
         # Whether what is looked at comes from outside; a Send never does: it is made of the state
         # and of what was given with it.
         self.given = task.given
@@ -86,7 +87,9 @@ class Origins:
         if self._task.around is not None:
             return self.of_rest(inexact=True)
         if isinstance(message, AIMessage) and (call := self._reply(message)) is not None:
-            return self._exact(call)
+            exact = self._exact(call)
+            self._replies.add(exact)
+            return exact
         if isinstance(message, ToolMessage) and (found := self._result(message)) is not None:
             return found
         if captured.given(message):
@@ -119,6 +122,21 @@ class Origins:
         if self._rest is None:
             self._rest = self._of_tools() or self._of_place(inexact=inexact)
         return self._rest
+
+    def add_replies(self, atoms: Sequence[Atom]) -> None:
+        """Tie what is made of all that a task read to the replies that it got as well.
+
+        Not what it put into a prompt itself: that was there before.
+        """
+        rest = self._rest
+        replies = [one for one in atoms if one.made in self._replies]
+        if rest is None or not replies or self._task.ended:
+            return
+        prompted = {one for reply in replies if reply.made for one in reply.made.context}
+        more = replace(rest, also=(*rest.also, *replies))
+        for one in atoms:
+            if one.made is rest and one not in prompted:
+                one.made = more
 
     def _of_tools(self) -> Sources | None:
         """Return the sources of a graph's input that a tool gave, of its call alone; else None."""

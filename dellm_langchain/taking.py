@@ -163,6 +163,7 @@ class Taking:
         for atom, value, given, resume in self._untied:
             self._origins.given, self._origins.resume = given, resume
             atom.made = self._source(value)
+        self._origins.add_replies([atom for atom, *_ in self._untied])
         self._untied.clear()
 
     def _source(self, value: Any) -> Sources | None:
