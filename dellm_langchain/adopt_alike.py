@@ -19,7 +19,7 @@ from dellm import Loaded, Stored
 from .giving import LISTED, LITERAL, NAMED, PLACED, TUPLED, WRAPPED
 
 Same = Callable[[BaseMessage], BaseMessage]
-_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes, set, frozenset})
 
 
 class Alike:

@@ -261,7 +261,9 @@ class Adopting:
         indexed = []
         for one in rows:
             before = (
-                kept.writes.get(RESUME, []) if one.channel == RESUME else self._given_to(kept, one)
+                kept.writes.get(RESUME, [])
+                if one.channel == RESUME
+                else _given_to(kept, one, given)
             )
             value = aligned(
                 one.value, before, lambda found: self._same(found, own, kept), self._alike
@@ -276,14 +278,6 @@ class Adopting:
         writer.put_writes(indexed, rows[0].task, rows[0].path)
         kept.stores(rows[0].task, writer.ids, answer=rows[0].channel == RESUME)
         self.values += len(rows)
-
-    def _given_to(self, kept: Kept, write: Write) -> list[Any]:
-        """Return what a write of the input itself consists of."""
-        start = kept.values.get(START)
-        if not write.path.endswith(START) or type(start) is not dict:
-            return []
-        given = start.get(write.channel)
-        return [*held_by(given), given]
 
     def _has_no_paths(self, place: Place, rows: Sequence[Write]) -> bool:
         """Whether the writes are from before a saver kept the tasks' paths."""
@@ -330,3 +324,12 @@ class Adopting:
 
 def _by_task(write: Write) -> tuple[str, str, str]:
     return write.task, write.path, RESUME if write.channel == RESUME else ""
+
+
+def _given_to(kept: Kept, write: Write, given: bool | None) -> list[Any]:
+    """Return what a write of the input itself consists of."""
+    start = kept.values.get(START)
+    if type(start) is not dict or not (given or write.path.endswith(START)):
+        return []
+    found = start.get(write.channel)
+    return [*held_by(found), found]
