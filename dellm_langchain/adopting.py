@@ -25,7 +25,7 @@ from .adopt_inferring import LATER, AdoptedWriter, Read, Seen
 from .adopt_kept import COUNTERS, Kept, KeptCheckpoints, Place
 from .adopt_order import in_order, in_steps, inputs, is_conversation, is_merged, is_raw, moment
 from .adopt_sources import Decoder, Entry, Stock, Write, open_stock
-from .channels import Channels
+from .channels import channels_of
 from .taking import START
 from .workspace import Workspace
 from .writing import GIVEN, NULL_TASK
@@ -40,20 +40,23 @@ def adopt(
     threads: Collection[str] = (),
     serde: SerializerProtocol | None = None,
     lossy: bool = False,
+    schema: Any = None,
+    untracked: Collection[str] = (),
     progress: Tick | None = None,
 ) -> dict[str, int]:
     """Read the database of a stock SqliteSaver or PostgresSaver into a memory's workspace.
 
     `source` is a file's path or a URL; it is opened read-only. `threads`: only these. `serde` is the
     application's own, if it has one; `lossy` takes objects whose class cannot be imported as plain
-    data, as LangGraph does. `progress(done, total)` counts checkpoints. It can be broken off and
-    repeated at any time. Contexts are inferred, and records made from them say so in their
-    metadata: {"inferred": true}. Returns the numbers of threads and checkpoints that were seen, and
-    of the checkpoints and values that were written. Raises InvalidInput, StorageError,
-    UnsupportedHere.
+    data, as LangGraph does. `schema` and `untracked`: see DeLLMSaver. `progress(done, total)` counts
+    checkpoints. It can be broken off and repeated at any time. Contexts are inferred, and records
+    made from them say so in their metadata: {"inferred": true}. Returns the numbers of threads and
+    checkpoints that were seen, and of the checkpoints and values that were written.
+    Raises InvalidInput, StorageError, UnsupportedHere.
     """
     decoder = Decoder(serde, lossy=lossy)
-    workspace = Workspace(memory, serde or JsonPlusSerializer(), Channels())
+    channels = channels_of(schema, None, untracked, None, None)
+    workspace = Workspace(memory, serde or JsonPlusSerializer(), channels)
     counts = {"threads": 0, "checkpoints": 0, "written checkpoints": 0, "written values": 0}
     with open_stock(source, decoder) as stock:
         there = stock.threads()

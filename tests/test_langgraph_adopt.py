@@ -280,6 +280,18 @@ def test_a_forget_of_one_statement_spares_what_was_said_before(
 
 
 @everywhere
+def test_literals_of_the_schema_are_nobodys_text(source: Source, memory: Memory) -> None:
+    specimen = graphs.named("routing")
+    before = source.played(specimen)
+    adopt(source.url, memory, schema=graphs.Routed)
+    memory.forget(STATEMENT)
+    _, graph = ours(memory, specimen)
+    found = [one.values.get("route") for one in graph.get_state_history(thread())]
+    assert found == [one.values.get("route") for one in before.states.values()]
+    assert {"deep", "shallow"} <= set(found)
+
+
+@everywhere
 def test_records_are_as_old_as_the_checkpoints_they_came_from(
     source: Source, memory: Memory
 ) -> None:
