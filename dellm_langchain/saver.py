@@ -11,6 +11,7 @@ import copy
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -32,6 +33,7 @@ from .channels import Channels, channels_of
 from .workspace import Workspace
 from .writing import Writer
 
+PAUSE = 0.001  # seconds between two looks whether something is stored
 WAIT = 2.0  # seconds that a task's write waits for the checkpoint that the task has read
 
 
@@ -124,8 +126,20 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
 
         What was erased meanwhile, and what was made from it, is left out.
         """
+        workspace, address = self._of(config), self._at(config)
+        _wait(partial(workspace.ready_for, address))
+        return self._put(workspace, config, checkpoint, metadata, new_versions)
+
+    def _put(
+        self,
+        workspace: Workspace,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
         address = self._at(config)
-        Writer(self._of(config), address, config).put(checkpoint, metadata, new_versions)
+        Writer(workspace, address, config).put(checkpoint, metadata, new_versions)
         return address.config(address.ns or "", checkpoint["id"])
 
     def put_writes(
@@ -137,10 +151,9 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """Store what a task wrote, with what it was made from."""
         workspace, address = self._of(config), self._at(config)
-        end = time.monotonic() + WAIT
-        while not workspace.placed(address) and time.monotonic() < end:
-            time.sleep(0.002)
-        self._put_writes(workspace, config, writes, task_id, task_path)
+        with workspace.writing(address.place):
+            _wait(partial(workspace.ready_for_writes, address))
+            self._put_writes(workspace, config, writes, task_id, task_path)
 
     def _put_writes(
         self,
@@ -233,8 +246,12 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """As put."""
-        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
+        """As put; it waits for the writes of its tasks without keeping a thread busy."""
+        workspace, address = self._of(config), self._at(config)
+        await _until(partial(workspace.ready_for, address), here=not address.ns)
+        return await asyncio.to_thread(
+            self._put, workspace, config, checkpoint, metadata, new_versions
+        )
 
     async def aput_writes(
         self,
@@ -245,10 +262,14 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """As put_writes; it waits for the task's checkpoint without keeping a thread busy."""
         workspace, address = self._of(config), self._at(config)
-        end = time.monotonic() + WAIT
-        while not await asyncio.to_thread(workspace.placed, address) and time.monotonic() < end:  # noqa: ASYNC110 - another process may store it
-            await asyncio.sleep(0.002)
-        await asyncio.to_thread(self._put_writes, workspace, config, writes, task_id, task_path)
+        with workspace.writing(address.place):
+            end = time.monotonic() + WAIT
+            while (
+                not await asyncio.to_thread(workspace.ready_for_writes, address)
+                and time.monotonic() < end
+            ):
+                await asyncio.sleep(0.002)
+            await asyncio.to_thread(self._put_writes, workspace, config, writes, task_id, task_path)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As get_tuple."""
@@ -309,3 +330,19 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
     def inexact(self) -> int:
         """How many stored values have parents that may be more than what they were made from."""
         return sum(one.inexact for one in self._workspaces.values())
+
+
+def _wait(ready: Callable[[], bool]) -> None:
+    """Wait for what another thread or process is about to store, but not for long."""
+    end = time.monotonic() + WAIT
+    while not ready() and time.monotonic() < end:
+        time.sleep(PAUSE)
+
+
+async def _until(ready: Callable[[], bool], *, here: bool = False) -> None:
+    """As _wait, without keeping a thread busy; `here`: to ask takes no time."""
+    end = time.monotonic() + WAIT
+    while not (ready() if here else await asyncio.to_thread(ready)):
+        if time.monotonic() > end:
+            return
+        await asyncio.sleep(PAUSE)

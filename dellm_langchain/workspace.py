@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from langgraph.checkpoint.base import (
@@ -41,6 +42,7 @@ class Workspace:
         self._threads = Threads()
         self._placed: OrderedDict[Place, int] = OrderedDict()
         self._generation = -1
+        self._under_way: dict[Place, int] = {}
         self._guard = threading.Lock()
 
     # what is known of a thread
@@ -62,10 +64,23 @@ class Workspace:
         self._generation = generation
         self._threads.trim()
 
-    def placed(self, address: Address) -> bool:
-        """Whether the addressed checkpoint is stored."""
+    def ready_for_writes(self, address: Address) -> bool:
+        """Whether the addressed checkpoint is stored, and that of the graph around it."""
+        return self.placed(address.place) and self.placed(address.outer({}))
+
+    def ready_for(self, address: Address) -> bool:
+        """Whether all that came before the next checkpoint is stored.
+
+        That are the writes of its tasks, and where it is a subgraph's the checkpoint around it.
+        """
         place = address.place
-        if place is None or place in self._placed:
+        return place not in self._under_way and (
+            place is not None or self.placed(address.outer({}))
+        )
+
+    def placed(self, place: Place | None) -> bool:
+        """Whether a checkpoint is stored; also where there is none to be stored."""
+        if place is None or not place.cid or place in self._placed:
             return True
         if self.checkpoints.exists(place):
             self.note_placed(place)
@@ -80,6 +95,21 @@ class Workspace:
     def owner(self) -> tuple[int, str]:
         """What tells the calls of this memory and workspace from those of any other."""
         return self.memory.identity, self.memory.id
+
+    @contextmanager
+    def writing(self, place: Place | None) -> Iterator[None]:
+        """Count a task's write at a checkpoint as under way."""
+        if place is not None:
+            with self._guard:
+                self._under_way[place] = self._under_way.get(place, 0) + 1
+        try:
+            yield
+        finally:
+            if place is not None:
+                with self._guard:
+                    self._under_way[place] -= 1
+                    if not self._under_way[place]:
+                        del self._under_way[place]
 
     def note_placed(self, place: Place) -> None:
         """Keep that a checkpoint is stored, and read or written now."""
