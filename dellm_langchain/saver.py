@@ -263,12 +263,7 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         """As put_writes; it waits for the task's checkpoint without keeping a thread busy."""
         workspace, address = self._of(config), self._at(config)
         with workspace.writing(address.place):
-            end = time.monotonic() + WAIT
-            while (
-                not await asyncio.to_thread(workspace.ready_for_writes, address)
-                and time.monotonic() < end
-            ):
-                await asyncio.sleep(0.002)
+            await _until(partial(workspace.ready_for_writes, address))
             await asyncio.to_thread(self._put_writes, workspace, config, writes, task_id, task_path)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
