@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from dellm import InvalidInput, Place
 
 _INT, _STR = "int:", "str:"
+START = "__start__"  # the channel and the node of a graph's input
 
 
 class LoadedId(str):

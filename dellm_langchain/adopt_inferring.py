@@ -16,12 +16,12 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from dellm import Atom, Cell, Draft, Many, Sources
 
-from .addresses import Address
+from .addresses import START, Address
 from .messages import draft_of
 from .objects import REFUSED, Objects
 from .origins import Origins, Task
 from .shapes import typed
-from .taking import START, Taking
+from .taking import Taking
 from .workspace import Workspace
 from .writing import Writer
 

@@ -13,13 +13,12 @@ from langgraph.checkpoint.serde.types import RESUME
 
 from dellm import Loaded
 
-from .addresses import thread_name
+from .addresses import START, thread_name
 from .adopt_alike import held_by, pairs
 from .adopt_inferring import Seen
 from .adopt_order import is_conversation, moment
 from .adopt_sources import Entry, Stock
 from .objects import REFUSED
-from .taking import START
 from .workspace import Workspace
 from .writing import NULL_TASK
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from .addresses import START
 from .adopt_sources import Entry
-from .taking import START
 
 
 def in_order(entries: Iterable[Entry]) -> Iterator[Entry]:

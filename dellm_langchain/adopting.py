@@ -19,14 +19,13 @@ from langgraph.checkpoint.serde.types import RESUME
 from dellm import InvalidInput, Memory
 from dellm import Place as At
 
-from .addresses import Address, thread_name
+from .addresses import START, Address, thread_name
 from .adopt_alike import Alike, aligned, held_by
 from .adopt_inferring import LATER, AdoptedWriter, Read, Seen
 from .adopt_kept import COUNTERS, Kept, KeptCheckpoints, Place
 from .adopt_order import in_order, in_steps, inputs, is_conversation, is_merged, is_raw, moment
 from .adopt_sources import Decoder, Entry, Stock, Write, open_stock
 from .channels import channels_of
-from .taking import START
 from .workspace import Workspace
 from .writing import GIVEN, NULL_TASK
 

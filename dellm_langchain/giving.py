@@ -87,7 +87,7 @@ class Giving:
         if isinstance(what, int):
             values = self._list(what, kept=kind == PLACED)
         else:
-            values = self._several(what, kept=kind == PLACED)
+            values = self._several(what, kept=kind == PLACED, part=True)
         return tuple(values) if kind == TUPLED else values
 
     def _wrapped(self, label: str, cell: Stored) -> Any:
@@ -126,8 +126,15 @@ class Giving:
         return self._several(ids, kept=kept, affected=affected, note=not kept)
 
     def _several(
-        self, ids: Sequence[int | None], *, kept: bool, affected: bool = False, note: bool = False
+        self,
+        ids: Sequence[int | None],
+        *,
+        kept: bool,
+        affected: bool = False,
+        note: bool = False,
+        part: bool = False,
     ) -> list[Any]:
+        """Return the values of records. A `part` of a list may hold results without their calls."""
         records, stands = self._records, self._loaded.stands
         if not affected and not kept and (quick := _all_messages(records, ids)) is not None:
             if note and self._objects is not None and quick:
@@ -150,8 +157,9 @@ class Giving:
                 living.append(0)
         if note and self._objects is not None and values:
             self._objects.note_list(values, living, states=states)
-        if affected or len(values) < len(ids) or self._erased is not None:
-            return self._paired(values, living, affected=affected or len(values) < len(ids))
+        affected = not part and (affected or len(values) < len(ids))
+        if affected or self._erased is not None:
+            return self._paired(values, living, affected=affected)
         return values
 
     def _paired(self, values: list[Any], ids: Sequence[int | None], *, affected: bool) -> list[Any]:

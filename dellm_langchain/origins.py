@@ -23,7 +23,7 @@ from langgraph.types import Send
 
 from dellm import Atom, Draft, Place, Sources
 
-from .addresses import thread_name
+from .addresses import START, thread_name
 from .calls import Call
 from .capture import captured
 from .messages import draft_of
@@ -72,6 +72,7 @@ class Origins:
         # Whether what is looked at comes from outside; a Send never does: it is made of the state
         # and of what was given with it.
         self.given = task.given
+        self.channel = ""  # whose value is looked at
         self.resume = False  # whether what is looked at answers an interrupt
         self.answers: list[Atom] = []  # answers that this write notes itself
         self.prompts: dict[tuple[str, int, str], Atom] = {}  # new messages without id, in prompts
@@ -110,7 +111,7 @@ class Origins:
         if self.resume:
             return self._answer()
         if self.given:
-            return None
+            return self._reduced()
         if isinstance(value, Send):
             calls = [self._made_call(one) for one in _call_ids(value.arg)]
             if calls and None not in calls:
@@ -170,6 +171,18 @@ class Origins:
         also += self.answers
         made.also = (*(Atom(known=one) for one in dict.fromkeys(known)), *dict.fromkeys(also))
         return made
+
+    def _reduced(self) -> Sources | None:
+        """Return what a channel's value was made from that is not the value that was given.
+
+        A reducer made it of the value before and of what was given; nothing where that is the input.
+        """
+        if self._task.id is not None or self._task.place is None or self.channel in {"", START}:
+            return None
+        channel = frozenset({self.channel})
+        return Sources(
+            place=self._task.place, channels=channel, since=self._task.since, heard=channel
+        )
 
     def _answer(self) -> Sources | None:
         """Return what a task's note of an answer was made from: the answer as it came in."""

@@ -16,12 +16,12 @@ from langgraph.types import Overwrite
 
 from dellm import Atom, Cell, Draft, Fields, Literal, Many, Sources, Wrapped
 
+from .addresses import START
 from .messages import draft_of
 from .objects import REFUSED, Beginning, Objects, State
 from .origins import Origins
 from .shapes import Dumped, dump, typed
 
-START = "__start__"
 DELTA, OVERWRITE, REMOVE = "delta", "overwrite", "remove"
 WRAPPERS = {_DeltaSnapshot: DELTA, Overwrite: OVERWRITE}
 PLAIN = frozenset({type(None), bool, int, float})
@@ -62,12 +62,13 @@ class Taking:
         self._atoms = origins.atoms
         self._held: list[tuple[Any, Atom]] = []
         self._lists: list[tuple[list[Any], Many, Beginning]] = []
-        self._untied: list[tuple[Atom, Any, bool, bool]] = []
+        self._untied: list[tuple[Atom, Any, tuple[bool, bool, str]]] = []
 
     def cell(self, channel: str, value: Any) -> Cell:
         """Return the cell of a channel's value."""
         tracked = channel not in self._untracked
         self._origins.resume = channel == RESUME
+        self._origins.channel = channel
         self._origins.given = self._given and channel != TASKS
         if channel == START and type(value) is dict and all(type(one) is str for one in value):
             cells = {name: self._value(name, one, tracked) for name, one in value.items()}
@@ -155,13 +156,15 @@ class Taking:
         if tracked and self.at_once:
             atom.made = self._source(value)
         elif tracked:
-            self._untied.append((atom, value, self._origins.given, self._origins.resume))
+            origins = self._origins
+            self._untied.append((atom, value, (origins.given, origins.resume, origins.channel)))
         return atom
 
     def finish(self) -> None:
         """Give every atom its sources: by now all that this write holds can be found."""
-        for atom, value, given, resume in self._untied:
-            self._origins.given, self._origins.resume = given, resume
+        origins = self._origins
+        for atom, value, where in self._untied:
+            origins.given, origins.resume, origins.channel = where
             atom.made = self._source(value)
         self._origins.add_replies([atom for atom, *_ in self._untied])
         self._untied.clear()

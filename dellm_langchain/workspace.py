@@ -18,12 +18,11 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from dellm import Loaded, Memory, Place, Snapshot, StoredWrite
 
-from .addresses import Address, LoadedId
+from .addresses import START, Address, LoadedId
 from .capture import captured
 from .channels import Channels
 from .giving import ABSENT, Giving, Shelf
 from .objects import Objects, Threads
-from .taking import START
 
 PAGE = 20  # checkpoints that a listing reads at a time
 PLACED = 4_096  # checkpoints known to be stored

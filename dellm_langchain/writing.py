@@ -17,11 +17,11 @@ from langgraph.checkpoint.serde.types import TASKS
 import dellm
 from dellm import Atom, Body, Draft, Place, TaskWrite, Written
 
-from .addresses import Address
+from .addresses import START, Address
 from .objects import REFUSED, Objects
 from .origins import Origins, Task
 from .shapes import dump
-from .taking import PLAIN, START, Taking
+from .taking import PLAIN, Taking
 from .workspace import Workspace
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import subprocess
 import sys
 from collections.abc import Callable
@@ -254,6 +255,27 @@ def test_a_node_depends_on_no_channel_that_it_does_not_read(url: str, opened: Op
     assert wide.get_state(at("wide")).values == {"given": "wombat"}
     memory.forget("wombat")
     assert narrow.get_state(at("narrow")).values == {}
+
+
+def test_what_a_reducer_made_of_an_update_depends_on_the_value_before(
+    url: str, opened: Opened
+) -> None:
+    class Log(TypedDict):
+        log: Annotated[str, operator.add]
+        last: str
+
+    memory = opened(url)
+    graph = StateGraph(Log)
+    graph.add_node("bot", lambda _: {"last": "done"})
+    graph.add_edge(START, "bot")
+    app = graph.compile(checkpointer=DeLLMSaver(memory))
+    app.invoke({"log": "quokka", "last": "old"}, at())
+    app.update_state(at(), {"log": " and wombat", "last": "new"}, as_node="bot")
+    assert app.get_state(at()).values == {"log": "quokka and wombat", "last": "new"}
+    first = next(one for one in memory.export() if one.text == "quokka")
+    memory.forget(ids=[first.id])
+    assert "quokka" not in str([one.values for one in app.get_state_history(at())])
+    assert app.get_state(at()).values["last"] == "new"
 
 
 def test_what_cannot_be_traced_is_counted(sqlite_url: str, opened: Opened) -> None:

@@ -149,6 +149,10 @@ class Writing:
             answers = {self.naming.label(name) for name in heard}
             nodes += self._pending(known.line, pack_id(place.cid), answers)
         if known.generation == self.generation:
+            if heard or known.body.metadata.get(COUNTERS):
+                # What was written before may have gone before: the reader has not seen it.
+                there = usable(self.tx, self.scope.ws, (one for one in nodes if one > 0))
+                nodes = [one for one in nodes if one < 0 or one in there]
             return Made(nodes, tainted=False)
         gone, late = self.gone(nodes, since)
         return Made([one for one in nodes if one not in gone], tainted=late)
