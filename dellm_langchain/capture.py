@@ -17,8 +17,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.tracers.context import register_configure_hook
 
-from dellm_langchain.calls import Call, Prompt, Seen, ToolRun
-from dellm_langchain.captured import Captured
+from .calls import Call, Prompt, Seen, ToolRun
+from .captured import Captured
 
 if TYPE_CHECKING:
     from uuid import UUID

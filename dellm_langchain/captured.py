@@ -5,14 +5,15 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 from langchain_core.runnables.config import var_child_runnable_config
 
-from dellm_langchain.calls import (
+from .call_index import CallIndex
+from .calls import (
     Call,
     Prompt,
     ToolRun,
@@ -21,7 +22,7 @@ from dellm_langchain.calls import (
     messages_within,
     returned,
 )
-from dellm_langchain.injection import calling_tool, reads_state
+from .injection import calling_tool, reads_state
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -65,35 +66,6 @@ class _Tool:
     outputs: set[int] = field(default_factory=set)
 
 
-class _Index:
-    """Calls by key. A key that lost a call to the bound says so with an opaque call."""
-
-    def __init__(self, lost: int) -> None:
-        self._calls: dict[Hashable, dict[UUID, Call]] = {}
-        self._lost: OrderedDict[Hashable, Call] = OrderedDict()
-        self._most_lost = lost
-
-    def add(self, call: Call, keys: Iterable[Hashable]) -> None:
-        for key in keys:
-            self._calls.setdefault(key, {})[call.run_id] = call
-
-    def drop(self, call: Call, keys: Iterable[Hashable]) -> None:
-        left = replace(call, prompt=Prompt(), opaque=True)
-        for key in keys:
-            held = self._calls[key]
-            del held[call.run_id]
-            if not held:
-                del self._calls[key]
-            self._lost[key] = left
-            self._lost.move_to_end(key)
-        while len(self._lost) > self._most_lost:
-            self._lost.popitem(last=False)
-
-    def get(self, key: Hashable) -> list[Call]:
-        lost = self._lost.get(key)
-        return [*([lost] if lost else ()), *self._calls.get(key, {}).values()]
-
-
 class Captured:
     """The model calls and tool runs of this process, the oldest dropped first; safe in threads.
 
@@ -107,7 +79,7 @@ class Captured:
         self._lock = RLock()
         self._places: OrderedDict[UUID, _Place] = OrderedDict()
         self._kept: OrderedDict[UUID, _Kept] = OrderedDict()
-        self._index = _Index(lost=16 * calls)
+        self._index = CallIndex(lost=16 * calls)
         self._replies: dict[str, list[_Reply]] = {}
         self._moment = 0
         self._tools: OrderedDict[UUID, _Tool] = OrderedDict()

@@ -78,7 +78,9 @@ class Declared(set[str]):
     """
 
     def add(self, name: str) -> None:
-        """Add nothing."""
+        """Add a name that is there already, and no other."""
+        if name in self:
+            super().add(name)
 
     def __copy__(self) -> set[str]:
         return set(self)

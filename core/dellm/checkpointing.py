@@ -8,7 +8,6 @@ nothing made from it is stored either.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from .bodies import Body, dump_body, load_body, pack_id
 from .cells import Atom, Cell, Fields, Literal, Many, Place, Stored, Wrapped
 from .database import Scope, Tx
 from .encoding import encode
+from .keeping import Kept, Known
 from .naming import Naming
 from .settling import Desk, Made, Settling, usable
 
@@ -57,42 +57,6 @@ class TaskWrite:
     index: int
     channel: str
     cell: Cell
-
-
-@dataclass(slots=True)
-class Known:
-    """A checkpoint's row as this process last saw it, and of which generation that is."""
-
-    line: int
-    body: Body
-    parent: bytes | None
-    generation: int
-
-
-class Kept:
-    """The checkpoints a process wrote or read last. Thread-safe."""
-
-    def __init__(self, most: int = 1_024) -> None:
-        self._most = most
-        self._rows: dict[tuple[int, bytes], Known] = {}
-        self._guard = threading.Lock()
-
-    def get(self, line: int, cid: bytes) -> Known | None:
-        """Return what is kept of a checkpoint, or None."""
-        return self._rows.get((line, cid))
-
-    def put(self, line: int, cid: bytes, known: Known) -> None:
-        """Keep a committed checkpoint in the place of the oldest one."""
-        with self._guard:
-            self._rows.pop((line, cid), None)
-            self._rows[line, cid] = known
-            while len(self._rows) > self._most:
-                self._rows.pop(next(iter(self._rows)))
-
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._guard:
-            self._rows.clear()
 
 
 @dataclass(slots=True)

@@ -22,9 +22,10 @@ from .arguments import (
 )
 from .bodies import pack_id
 from .cells import Place
-from .checkpointing import Checkpoint, Kept, TaskWrite, Writing
+from .checkpointing import Checkpoint, TaskWrite, Writing
 from .engine import Engine
 from .errors import InvalidInput
+from .keeping import Kept
 from .naming import Names
 from .receipts import Receipt
 from .restoring import Have, Lists, Loaded, Reading

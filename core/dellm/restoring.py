@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from . import cells, ledger, provenance, storing
 from .bodies import Body, load_body, pack_id, unpack_id
 from .cells import Place, Stored
-from .checkpointing import Kept, Known
 from .database import Scope, Tx
 from .encoding import decode, load_json
+from .keeping import Kept, Known
 from .naming import Naming
 from .settling import successor
 
