@@ -8,7 +8,7 @@ nothing made from it is stored either.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from .encoding import encode
 from .keeping import Kept, Known
 from .naming import Naming
 from .settling import Desk, Made, Settling, usable
+from .standins import stand_ins
 
 COUNTERS = "counters_since_delta_snapshot"  # metadata that names channels kept as writes only
 
@@ -117,9 +118,21 @@ class Writing:
                 # What was written before may have gone before: the reader has not seen it.
                 there = usable(self.tx, self.scope.ws, (one for one in nodes if one > 0))
                 nodes = [one for one in nodes if one < 0 or one in there]
-            return Made(nodes, tainted=False)
+            return Made([*nodes, *self._instead(known, channels, ())], tainted=False)
         gone, late = self.gone(nodes, since)
-        return Made([one for one in nodes if one not in gone], tainted=late)
+        left = [one for one in nodes if one not in gone]
+        return Made([*left, *self._instead(known, channels, gone)], tainted=late)
+
+    def _instead(
+        self, known: Known, channels: frozenset[str] | None, gone: Collection[int]
+    ) -> Iterator[int]:
+        """Yield what a reader of the checkpoint gets where a value is gone."""
+        if not gone and 0 not in known.body.cells.values():
+            return
+        found = stand_ins(self.tx, self.scope, self.naming, known, gone)
+        for name, cell in found.items():
+            if channels is None or name in channels:
+                yield from cells.refers(cell)
 
     def _anything(self, thread: str) -> list[int]:
         """Return every record of the thread: what a task read before its checkpoint was stored."""
@@ -261,6 +274,13 @@ class Writing:
         )
         stale = gone | self._dead({one for one in _all(same) if one < 0}).keys()
         clean = {name: cell for name, cell in same.items() if stale.isdisjoint(cells.refers(cell))}
+        if len(clean) < len(same):
+            instead = stand_ins(self.tx, self.scope, self.naming, parent, gone)
+            clean |= {
+                name: cell
+                for name, cell in instead.items()
+                if name in same and isinstance(cell, int) and cell > 0
+            }
         return clean, tainted or late
 
     def _settle(
