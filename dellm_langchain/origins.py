@@ -61,9 +61,15 @@ class Origins:
     """Gives each value of a task its sources; made for one write."""
 
     def __init__(
-        self, task: Task, objects: Objects, serde: Any, reads: Mapping[str, frozenset[str]]
+        self,
+        task: Task,
+        objects: Objects,
+        serde: Any,
+        reads: Mapping[str, frozenset[str]],
+        rebuilt: frozenset[str] = frozenset(),
     ) -> None:
         self._task = task
+        self._rebuilt = rebuilt
         self._objects = objects
         self._serde = serde
         self._reads = reads
@@ -176,13 +182,13 @@ class Origins:
         """Return what a channel's value was made from that is not the value that was given.
 
         A reducer made it of the value before and of what was given; nothing where that is the input.
+        A rebuilt value was made of all others.
         """
         if self._task.id is not None or self._task.place is None or self.channel in {"", START}:
             return None
         channel = frozenset({self.channel})
-        return Sources(
-            place=self._task.place, channels=channel, since=self._task.since, heard=channel
-        )
+        read = None if self.channel in self._rebuilt else channel
+        return Sources(place=self._task.place, channels=read, since=self._task.since, heard=channel)
 
     def _answer(self) -> Sources | None:
         """Return what a task's note of an answer was made from: the answer as it came in."""

@@ -65,6 +65,7 @@ class Writer:
                     values=sorted(values, key=lambda name: name == TASKS),
                     unchanged=frozenset(values.keys() - new.keys()),
                     cell=lambda name: taking.cell(name, values[name]),
+                    rebuilt=frozenset(workspace.channels.rebuild),
                     ready=taking.finish,
                     settings=named,
                     since=address.since,
@@ -174,7 +175,7 @@ class Writer:
         return Taking(
             self._address.thread,
             objects,
-            Origins(task, objects, workspace.serde, channels.reads),
+            Origins(task, objects, workspace.serde, channels.reads, frozenset(channels.rebuild)),
             workspace.serde,
             literals=channels.literals,
             untracked=channels.untracked,

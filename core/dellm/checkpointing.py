@@ -35,7 +35,8 @@ class Checkpoint:
 
     `unchanged` are channels whose value is the parent's as long as their version is; `cell` gives
     the value of any other channel that has one; `ready` is called when all were given, and completes
-    their atoms. `settings` is what else came with the metadata.
+    their atoms. An erased value of the channels `rebuilt` was made anew by its reader, so nothing
+    earlier takes its place. `settings` is what else came with the metadata.
     `since`: see Sources. `run`: the id of the run, where the metadata has one.
     """
 
@@ -45,6 +46,7 @@ class Checkpoint:
     values: Sequence[str]
     unchanged: frozenset[str]
     cell: Callable[[str], Cell]
+    rebuilt: frozenset[str] = frozenset()
     ready: Callable[[], None] = _nothing
     settings: Atom | None = None
     since: int | None = None
@@ -279,7 +281,7 @@ class Writing:
             clean |= {
                 name: cell
                 for name, cell in instead.items()
-                if name in same and isinstance(cell, int) and cell > 0
+                if name in same.keys() - new.rebuilt and isinstance(cell, int) and cell > 0
             }
         return clean, tainted or late
 
