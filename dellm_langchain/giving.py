@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -184,10 +185,16 @@ def _all_messages(
     records: Mapping[int, Held | Recipe], ids: Sequence[int | None]
 ) -> list[Any] | None:
     """Return fresh messages of the records, None unless every one is there and is a message."""
+    # None of what is made is garbage, so the collector would look through all of it for nothing.
+    collecting = gc.isenabled()
+    gc.disable()
     try:
         return [records[one].make() for one in ids]  # type: ignore[index, union-attr] # see below
     except (KeyError, AttributeError):  # one is gone, or is no message
         return None
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _unanswered(messages: Sequence[BaseMessage]) -> list[str]:

@@ -154,9 +154,12 @@ def _listed(
     """Return a list as it is now; `old` is what it extends, of which nothing is looked at again."""
     start = 0 if old is None else len(old.objects)
     new = objects[start:]
-    messages = all(isinstance(one, BaseMessage) for one in new) and (old is None or old.messages)
+    kinds = set(map(type, new))
+    messages = all(issubclass(one, BaseMessage) for one in kinds) and (old is None or old.messages)
     contents = list(map(_CONTENT, new)) if messages else []
-    odd = {at: copied(one) for at, one in enumerate(contents, start) if type(one) is not str}
+    odd: dict[int, Any] = {}
+    if not set(map(type, contents)) <= {str}:
+        odd = {at: copied(one) for at, one in enumerate(contents, start) if type(one) is not str}
     if old is None:
         return _List(list(objects), contents, list(ids), odd, messages, dict(states))
     if old.members is not None:

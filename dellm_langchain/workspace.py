@@ -54,7 +54,11 @@ class Workspace:
         """Take note in a thread's objects of what was erased since they were used last."""
         if objects.generation == self._generation and self._generation >= 0:
             return
-        standing = self.checkpoints.standing(objects.ids())
+        ids = objects.ids()
+        if not ids and not objects.redacted:
+            objects.generation = self._generation
+            return
+        standing = self.checkpoints.standing(ids)
         objects.refresh(standing.generation, standing.gone)
         self._generation = standing.generation
 

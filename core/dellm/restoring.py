@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from . import cells, ledger, provenance, storing
@@ -70,6 +71,7 @@ class Loaded:
     lost: set[str] = field(default_factory=set)
 
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 MOST_LISTS = 256  # expanded sequences that are kept
 Have = Callable[[int], Container[int]]
 
@@ -283,14 +285,15 @@ def read(tx: Tx, ws: int, ids: Iterable[int], at: int) -> list[Held]:
         at=at,
     )
     return [
+        # Written out: a long thread has thousands of rows, and most need no decoding.
         Held(
             id_,
             kind,
-            decode(role),
-            decode(text),
-            None if fid is None else decode(fid),
-            None if payload is None else bytes(payload),
-            load_json(metadata) if metadata is not None else {},
+            role if role.isascii() else decode(role),
+            text if text.isascii() else decode(text),
+            fid if fid is None or fid.isascii() else decode(fid),
+            payload if payload is None or type(payload) is bytes else bytes(payload),
+            load_json(metadata) if metadata is not None else _NOTHING,
             until is None,
         )
         for id_, kind, role, text, fid, payload, metadata, until in rows
