@@ -192,6 +192,8 @@ class Taking:
             if known is not None:
                 return Atom(known=known)
         refs = tuple(self.atom(one, tracked=tracked) for one in messages)
+        # A removal names what it removes and says nothing more: it must not go, or that came back.
+        tracked = tracked and not isinstance(value, RemoveMessage)
         return self._tied(Atom(draft, refs=refs), value, tracked)
 
     def _draft(self, value: Any) -> tuple[Draft, Sequence[BaseMessage]]:
