@@ -110,7 +110,9 @@ class Plain(TypedDict, total=False):
 
 
 class Delta(TypedDict, total=False):
-    messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer, snapshot_frequency=3)]
+    messages: Annotated[
+        list[AnyMessage], DeltaChannel(_messages_delta_reducer, snapshot_frequency=3)
+    ]
     note: str
     log: Annotated[list[str], operator.add]
 
@@ -387,14 +389,18 @@ def _copied(value: Any) -> Any:
 
 picks = st.integers(0, 10_000)
 ops = st.one_of(
-    st.tuples(st.sampled_from(["say", "say", "say", "go_on", "update"]), st.sampled_from("aab"), picks),
+    st.tuples(
+        st.sampled_from(["say", "say", "say", "go_on", "update"]), st.sampled_from("aab"), picks
+    ),
     st.tuples(st.just("forget"), st.just(""), picks),
 )
 plans = st.lists(ops, min_size=3, max_size=9)
 shapes = st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=4)
 
 
-def played(memory: Memory, names: Sequence[str], plan: Sequence[Any], state: Any) -> Iterator[World]:
+def played(
+    memory: Memory, names: Sequence[str], plan: Sequence[Any], state: Any
+) -> Iterator[World]:
     world = World(memory, names, state)
     world.say("a", 1)
     world.learn("a")
