@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,35 +25,60 @@ LITERAL, LISTED, TUPLED, PLACED, WRAPPED, NAMED = range(6)  # see dellm's cells
 MOST = 50_000  # records whose recipes are kept
 
 
+Made = dict[int, "Held | Recipe"]
+
+
 class Shelf:
-    """What one workspace's records are made from, in one generation: any other, and it is emptied."""
+    """What one workspace's records are made from, in one generation. Thread-safe."""
 
     def __init__(self, serde: SerializerProtocol) -> None:
         self._serde = serde
-        self._made: dict[int, Held | Recipe] = {}
+        self._made: Made = {}
         self._generation = -1
+        self._guard = threading.Lock()
 
-    def of(self, generation: int) -> Mapping[int, Held | Recipe]:
-        """Return what is kept of this generation."""
-        if generation != self._generation or len(self._made) > MOST:
-            self._made = {}
-            self._generation = generation
-        return self._made
+    def read(self) -> Reader:
+        """Return what one read goes by."""
+        return Reader(self)
 
-    def take(self, generation: int, records: Mapping[int, Held]) -> dict[int, Held | Recipe]:
-        """Return recipes for the records read just now, and all that is kept; keep what lasts."""
-        kept = self.of(generation)
+    def of(self, generation: int) -> Made:
+        """Return what is kept of this generation; whoever has it keeps it, whatever others read."""
+        with self._guard:
+            if generation != self._generation or len(self._made) > MOST:
+                self._made = {}
+                self._generation = generation
+            return self._made
+
+    def take(self, kept: Made, records: Mapping[int, Held]) -> Made:
+        """Return what was kept when the read began, and what it brought; keep what lasts."""
         made = {id_: self._prepared(one) for id_, one in records.items()}
-        if isinstance(kept, dict):
-            kept.update({id_: made[id_] for id_, one in records.items() if one.lasting})
-            if all(one.lasting for one in records.values()):
-                return kept
+        if all(one.lasting for one in records.values()):
+            kept.update(made)
+            return kept
+        kept.update({id_: made[id_] for id_, one in records.items() if one.lasting})
         return {**kept, **made}
 
     def _prepared(self, one: Held) -> Held | Recipe:
         if one.kind == "state":
             return one
         return recipe(one.role, one.text, one.framework_id, one.payload, self._serde, one.metadata)
+
+
+class Reader:
+    """The records one read has already: those that were kept when its snapshot was taken."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._kept: Made = {}
+
+    def have(self, generation: int) -> Made:
+        """Return the records that need not be read."""
+        self._kept = self._shelf.of(generation)
+        return self._kept
+
+    def take(self, records: Mapping[int, Held]) -> Made:
+        """Return all records by id, those read just now included."""
+        return self._shelf.take(self._kept, records)
 
 
 class Giving:
@@ -140,7 +166,9 @@ class Giving:
         if not affected and not kept and (quick := _all_messages(records, ids)) is not None:
             if note and self._objects is not None and quick:
                 self._objects.note_list(quick, list(ids))  # type: ignore[arg-type] # none is None
-            return quick if self._erased is None else self._paired(quick, ids, affected=False)
+            if self._erased is None or not part:
+                return quick
+            return self._paired(quick, ids, affected=False)
         values: list[Any] = []
         states: dict[int, tuple[str, bytes | None]] = {}
         living: list[int] = []

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 from langgraph.checkpoint.base import (
@@ -21,7 +22,7 @@ from dellm import Loaded, Memory, Place, Snapshot, StoredWrite
 from .addresses import START, Address, LoadedId
 from .capture import captured
 from .channels import Channels
-from .giving import ABSENT, Giving, Shelf
+from .giving import ABSENT, Giving, Reader, Shelf
 from .objects import Objects, Threads
 
 PAGE = 20  # checkpoints that a listing reads at a time
@@ -128,14 +129,25 @@ class Workspace:
         cid = None if address.cid is None else str(address.cid)
         objects, lock = self.objects(address.thread)
         with lock:
-            snapshot = self.checkpoints.get(address.thread, address.ns or "", cid, self._shelf.of)
+            reader, snapshot = self._snapshot(address, cid, objects)
             if not snapshot.loaded:
                 return None
+            self.note_placed(snapshot.loaded[0].place)
+            return self._tuple(reader, snapshot, snapshot.loaded[0], address, objects)
+
+    def _snapshot(
+        self, address: Address, cid: str | None, objects: Objects
+    ) -> tuple[Reader, Snapshot]:
+        """Return a checkpoint as of a generation that the thread's objects are of as well."""
+        while True:
+            reader = self._shelf.read()
+            snapshot = self.checkpoints.get(address.thread, address.ns or "", cid, reader.have)
             if objects.generation != snapshot.generation:
                 self.learned(snapshot.generation)
                 self.refresh(objects)
-            self.note_placed(snapshot.loaded[0].place)
-            return self._tuple(snapshot, snapshot.loaded[0], address, objects)
+            # -1: nothing there is taken on trust. Any other: something was erased just now.
+            if objects.generation in {snapshot.generation, -1}:
+                return reader, snapshot
 
     def walk(
         self, address: Address | None, before: str | None, wanted: Mapping[str, Any]
@@ -147,31 +159,39 @@ class Workspace:
                 yield one
             return
         after: tuple[str, str, str] | None = None
-        while True:
+        more = True
+        while more:
+            reader = self._shelf.read()
             snapshot = self.checkpoints.page(
                 None if address is None else address.thread,
                 None if address is None else address.ns,
-                self._shelf.of,
+                reader.have,
                 before=before,
                 after=after,
                 limit=PAGE,
             )
+            more = len(snapshot.loaded) == PAGE
             for loaded in snapshot.loaded:
+                if self.checkpoints.generation() != snapshot.generation:
+                    more = True  # something was erased since: what is left is read again
+                    break
                 place = loaded.place
+                after = (place.thread, place.ns, place.cid)
                 at = address or Address(place.thread, place.ns, None, {})
                 if address is None or address.cid in {None, place.cid}:
-                    found = self._tuple(snapshot, loaded, at, None)
+                    found = self._tuple(reader, snapshot, loaded, at, None)
                     if _matches(found, wanted):
                         yield found
-            if len(snapshot.loaded) < PAGE:
-                return
-            last = snapshot.loaded[-1].place
-            after = (last.thread, last.ns, last.cid)
 
     def _tuple(
-        self, snapshot: Snapshot, loaded: Loaded, address: Address, objects: Objects | None
+        self,
+        reader: Reader,
+        snapshot: Snapshot,
+        loaded: Loaded,
+        address: Address,
+        objects: Objects | None,
     ) -> CheckpointTuple:
-        giving = self._giving(snapshot, loaded, objects)
+        giving = self._giving(reader, snapshot, loaded, objects)
         place = loaded.place
         return CheckpointTuple(
             address.config(place.ns, LoadedId(place.cid, snapshot.head, snapshot.generation)),
@@ -181,10 +201,13 @@ class Workspace:
             self._writes(loaded, giving),
         )
 
-    def _giving(self, snapshot: Snapshot, loaded: Loaded, objects: Objects | None) -> Giving:
-        records = self._shelf.take(snapshot.generation, loaded.records)
+    def _giving(
+        self, reader: Reader, snapshot: Snapshot, loaded: Loaded, objects: Objects | None
+    ) -> Giving:
+        records = reader.take(loaded.records)
         # Nothing was ever erased in a workspace without a ledger entry.
-        erased = self.checkpoints.erased_calls if snapshot.head else None
+        thread = loaded.place.thread
+        erased = partial(self.checkpoints.erased_calls, thread) if snapshot.head else None
         return Giving(loaded, records, self.serde, erased, objects)
 
     def _checkpoint(self, snapshot: Snapshot, loaded: Loaded, giving: Giving) -> Checkpoint:
@@ -239,20 +262,21 @@ class Workspace:
         thread, ns = address.thread, address.ns or ""
         start = self.get(address) if address.cid is None else None
         cid = start.checkpoint["id"] if start is not None else address.cid
+        reader = self._shelf.read()
         above = () if cid is None else self.checkpoints.ancestors(
-            thread, ns, str(cid), self._shelf.of
+            thread, ns, str(cid), reader.have
         )  # fmt: skip
         for snapshot in above:
             loaded = snapshot.loaded[0]
-            giving = self._giving(snapshot, loaded, None)
+            giving = self._giving(reader, snapshot, loaded, None)
             for write in reversed(self._writes(loaded, giving)):
                 if write[1] in left:
                     writes[write[1]].append(write)
             for name in sorted(left & loaded.body.cells.keys()):
                 value = giving.value(loaded.body.cells[name])
-                if value is not ABSENT:
+                if value is not ABSENT:  # else its writes are read from the one before it
                     seeds[name] = value
-                left.discard(name)
+                    left.discard(name)
             if not left:
                 break
         return {

@@ -8,11 +8,15 @@ has nothing to do with it must be stored, and nothing legitimate may be refused 
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pairing
@@ -41,6 +45,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Send
 from one_postgres import one_database, postgres_url
@@ -719,3 +724,117 @@ def test_after_something_was_hidden_or_redacted_everything_new_is_stored(
     one.graph.update_state(one.config, {"messages": [HumanMessage("put in")]}, as_node="n0")
     assert one.texts()[-1] == "put in"
     assert one.memory.verify().ok
+
+
+# a run in another process
+
+
+@pytest.mark.parametrize("act", ["forget", "delete"])
+@pytest.mark.parametrize("durability", ["async", "exit"])
+@pytest.mark.parametrize("name", ["between_nodes", "in_a_summary"])
+def test_a_run_in_another_process_brings_nothing_back(
+    name: str, durability: str, act: str, url: str, case: Callable[..., Case]
+) -> None:
+    one = case(Spot(globals()[name]))
+    one.say(CLEAN[0])
+    kept = one.texts()
+    one.say(STATEMENT)
+    told_ = [sys.executable, __file__, url, name, durability]
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    child = subprocess.Popen(
+        told_, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"at the gate\n"
+    if act == "forget":
+        one.memory.forget(STATEMENT)
+    else:
+        one.saver.delete_thread("t")
+    child.stdin.write(b"go on\n")
+    child.stdin.close()
+    assert child.wait(60) == 0
+    child.stdout.close()
+    assert one.problems() == []
+    if act == "forget":
+        assert one.texts()[: len(kept)] == kept
+        assert CLEAN[1] in one.texts()
+    else:
+        assert [*one.saver.list(one.config)] == []
+    assert one.goes_on() == []
+
+
+def run_of_another_process(url: str, name: str, durability: str) -> None:
+    """Run a graph on the thread; at the gate, say so and wait for a line."""
+
+    class Line(Gate):
+        def wait(self) -> None:
+            sys.stdout.write("at the gate\n")
+            sys.stdout.flush()
+            sys.stdin.readline()
+
+    with Memory.open(url, embedder=None) as memory:
+        graph = globals()[name](Line(), everything, DeLLMSaver(memory.workspace("alex")))
+        Way("invoke", durability).run(graph, {"messages": [HumanMessage(CLEAN[1])]}, thread())
+
+
+# the order of a saver's calls
+
+
+@pytest.mark.parametrize("forgotten", ["before", "between", "after"])
+@pytest.mark.parametrize("first", ["put", "put_writes"])
+def test_writes_that_come_before_their_checkpoint_bring_nothing_back(
+    first: str, forgotten: str, memory: Memory
+) -> None:
+    """A task's writes, and the checkpoint that it read, arrive in either order."""
+    saver = DeLLMSaver(memory)
+    said = HumanMessage(STATEMENT, id="m1")
+    root = saver.put(thread() | _ns(), _checkpoint(1, messages=[said]), _loop(0), {"messages": 1})
+    at = {"configurable": {**_ns()["configurable"], "thread_id": "t"}}
+    second = _checkpoint(2, messages=[said, AIMessage("about the code", id="m2")])
+    read = {"configurable": {**at["configurable"], "checkpoint_id": second["id"]}}
+
+    def put() -> None:
+        saver.put(root, second, _loop(1), {"messages": 2})
+
+    def put_writes() -> None:
+        given = [("messages", [AIMessage(f"late {WORD}", id="m3")]), ("note", f"late {WORD}")]
+        saver.put_writes(read, given, "00000000-0000-0000-0000-000000000009", "~__pregel_pull, n")
+
+    calls = [put, put_writes] if first == "put" else [put_writes, put]
+    if forgotten == "before":
+        memory.forget(STATEMENT)
+    calls[0]()
+    if forgotten == "between":
+        memory.forget(STATEMENT)
+    calls[1]()
+    if forgotten == "after":
+        memory.forget(STATEMENT)
+    for found in saver.list(thread()):
+        assert found.checkpoint["channel_values"].get("messages", []) == []
+        assert found.pending_writes == []
+    assert memory.scan(WORD, files=False).places == ()
+    assert memory.scan("about the code", files=False).places == ()
+    assert memory.verify().ok
+
+
+def _ns() -> Config:
+    return {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+
+
+def _checkpoint(version: int, **values: Any) -> Any:
+    made = empty_checkpoint()
+    return {
+        **made,
+        "channel_values": values,
+        "channel_versions": dict.fromkeys(values, version),
+        "updated_channels": list(values),
+    }
+
+
+def _loop(step: int) -> Any:
+    return {"source": "loop" if step else "input", "step": step, "parents": {}}
+
+
+if __name__ == "__main__":
+    run_of_another_process(*sys.argv[1:])

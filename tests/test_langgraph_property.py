@@ -268,7 +268,7 @@ class World:
 
     def say(self, thread: str, pick: int) -> None:
         shapes: list[Any] = [
-            lambda text: HumanMessage(text),
+            HumanMessage,
             lambda text: ("user", text),
             lambda text: {"role": "user", "content": text},
             lambda text: HumanMessage(text, id=f"id-{text}"),

@@ -206,11 +206,7 @@ class Writing:
             return set(), False
         if since is None:
             return missing | dead.keys(), True
-        after = self.tx.one(
-            "select at from ledger where ws = :ws and seq = :seq", ws=self.scope.ws, seq=since
-        )
-        moment = after[0] if after else -1
-        late = any(at > moment for at in dead.values()) or self._erased_after(missing, since)
+        late = any(by > since for by in dead.values()) or self._erased_after(missing, since)
         # A dead sequence still names its survivors, so it stays a parent.
         return missing, late
 
@@ -218,7 +214,7 @@ class Writing:
         if not lists:
             return {}
         rows = self.tx.all(
-            "select id, dead_at from sequence where ws = :ws and id in :ids "
+            "select id, coalesce(dead_by, 0) from sequence where ws = :ws and id in :ids "
             "and dead_at is not null",
             ws=self.scope.ws,
             ids=sorted(lists),

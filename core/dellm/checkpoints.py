@@ -188,6 +188,12 @@ class Checkpoints:
                 have,
             )
 
+    def generation(self) -> int:
+        """Return the workspace's generation: it moves whenever something is erased or comes back."""
+        with self._engine.reading(self.workspace) as (tx, scope):
+            row = tx.one("select generation from workspace where ws = :ws", ws=scope.ws)
+        return 0 if row is None else int(row[0])
+
     def exists(self, place: Place) -> bool:
         """Whether the checkpoint is stored."""
         _check_place(place)
@@ -205,11 +211,11 @@ class Checkpoints:
             }
             return Standing(reading.generation, stands)
 
-    def erased_calls(self, calls: Collection[str]) -> set[str]:
-        """Return those of the tool calls whose result was erased."""
+    def erased_calls(self, thread: str, calls: Collection[str]) -> set[str]:
+        """Return those of a thread's tool calls whose result was erased."""
         calls = texts(calls, "calls=")
         with self._engine.reading(self.workspace) as (tx, scope):
-            return restoring.erased_calls(tx, scope, calls)
+            return restoring.erased_calls(tx, scope, thread, calls)
 
     def threads(self) -> list[str]:
         """Return the threads that have a checkpoint, by name."""

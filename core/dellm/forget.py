@@ -99,13 +99,13 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     number = ledger.head(tx, scope.ws)[0] + 1
     redacted: dict[int, int] = {}
     if plan.mode == "suppress":
-        rows = suppress(tx, scope, plan, terms.look.at)
+        rows = suppress(tx, scope, plan, number, terms.look.at)
     else:
         versions: dict[int, Version] = {}
         if plan.mode == "redact":
             versions = new_versions(tx, scope, plan, terms.unit, terms.look.region)
         left = surviving.contexts(tx, scope, plan, versions)
-        stood = _stands(tx, scope.ws, list(versions)) if versions else []
+        stood = _stands(tx, scope.ws, plan, list(versions)) if versions else []
         rows = erase(tx, scope, plan, number, terms.look.at)
         redacted = _store_versions(tx, scope, versions, plan.edges, terms.look.at)
         _stand_in(tx, scope.ws, stood, redacted)
@@ -148,7 +148,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
         "embedding": tx.run("delete from embedding where ws = :ws and id in :ids", ws=ws, ids=ids),
         "record": len(gone),
         "edge": _cut(tx, ws, [*ids, *unlisted]),
-        "sequence": _kill(tx, ws, dead, at),
+        "sequence": _kill(tx, ws, dead, at, receipt),
     }
     _unname(tx, ws, {str(row[3]) for row in gone})
     tx.run(
@@ -161,7 +161,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     return rows
 
 
-def suppress(tx: Tx, scope: Scope, plan: Plan, at: int) -> dict[str, int]:
+def suppress(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, int]:
     """Take the plan's records out of every read, undoably; no sequence they reach is extended."""
     changed = tx.run(
         "update record set status = :suppressed where ws = :ws and id in :ids and status = 0",
@@ -170,7 +170,7 @@ def suppress(tx: Tx, scope: Scope, plan: Plan, at: int) -> dict[str, int]:
         suppressed=int(Status.SUPPRESSED),
     )
     dead = _reached_sequences(plan.ids, plan.edges)
-    return {"record": changed, "sequence": _kill(tx, scope.ws, dead, at)}
+    return {"record": changed, "sequence": _kill(tx, scope.ws, dead, at, receipt)}
 
 
 def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
@@ -255,14 +255,15 @@ def _kept_for_lists(tx: Tx, ws: int, dead: Sequence[int], edges: Iterable[Edge])
     return kept
 
 
-def _kill(tx: Tx, ws: int, dead: Sequence[int], at: int) -> int:
+def _kill(tx: Tx, ws: int, dead: Sequence[int], at: int, receipt: int) -> int:
     if not dead:
         return 0
     return tx.run(
-        "update sequence set dead_at = :at, thread = '' "
+        "update sequence set dead_at = :at, dead_by = :receipt, thread = '' "
         "where ws = :ws and id in :dead and (dead_at is null or listed = 1)",
         ws=ws,
         dead=list(dead),
+        receipt=receipt,
         at=at,
     )
 
@@ -304,15 +305,19 @@ def _bury(tx: Tx, scope: Scope, receipt: int, gone: Sequence[tuple[object, ...]]
         ],
     )
     answers = [
-        (row[0], load_json(cast("str | None", row[6])).get(ANSWERS))
+        (row[0], str(row[3]), load_json(cast("str | None", row[6])).get(ANSWERS))
         for row in gone
         if row[5] == "tool"
     ]
     tx.many(
         "update tombstone set call_digest = :digest where ws = :ws and id = :id",
         [
-            {"ws": scope.ws, "id": id_, "digest": storing.call_digest(scope, str(call))}
-            for id_, call in answers
+            {
+                "ws": scope.ws,
+                "id": id_,
+                "digest": storing.call_digest(scope, decode(thread), str(call)),
+            }
+            for id_, thread, call in answers
             if call is not None
         ],
     )
@@ -350,14 +355,15 @@ def _store_versions(
     return made
 
 
-def _stands(tx: Tx, ws: int, ids: Sequence[int]) -> list[Row]:
-    """Return (sequence, position, record) wherever a listed sequence holds one of the records."""
-    return tx.all(
-        "select e.child, e.pos, e.parent from edge e join sequence s on s.ws = :ws and s.id = e.child "
-        "where e.ws = :ws and e.parent in :ids and e.child < 0 and s.listed = 1",
+def _stands(tx: Tx, ws: int, plan: Plan, ids: Sequence[int]) -> list[Row]:
+    """Return (sequence, position, record) wherever the value of a channel holds one of the records."""
+    kept = _kept_for_lists(tx, ws, _reached_sequences(ids, plan.edges), plan.edges)
+    rows = tx.all(
+        "select child, pos, parent from edge where ws = :ws and parent in :ids and child < 0",
         ws=ws,
         ids=list(ids),
     )
+    return [row for row in rows if row[0] in kept]
 
 
 def _stand_in(tx: Tx, ws: int, stood: Iterable[Row], versions: Mapping[int, int]) -> None:

@@ -330,15 +330,15 @@ def _own(tx: Tx, ws: int, sequence: int) -> list[tuple[int, int]]:
     return [(row[0], row[1]) for row in rows]
 
 
-def erased_calls(tx: Tx, scope: Scope, calls: Iterable[str]) -> set[str]:
-    """Return those of the tool calls whose result was erased."""
+def erased_calls(tx: Tx, scope: Scope, thread: str, calls: Iterable[str]) -> set[str]:
+    """Return those of a thread's tool calls whose result was erased."""
     return {
         call
         for call in calls
         if tx.one(
             "select 1 from tombstone where ws = :ws and call_digest = :digest",
             ws=scope.ws,
-            digest=storing.call_digest(scope, call),
+            digest=storing.call_digest(scope, thread, call),
         )
     }
 

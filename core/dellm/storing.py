@@ -250,11 +250,10 @@ def fid_digest(scope: Scope, thread: str, fid: str, version: int) -> bytes:
     return hmac.digest(scope.secret, named, hashlib.sha256)[:16]
 
 
-def call_digest(scope: Scope, call: str) -> bytes:
+def call_digest(scope: Scope, thread: str, call: str) -> bytes:
     """Return the keyed digest by which a tombstone knows the call that an erased result answered."""
-    return hmac.digest(scope.secret, b"call:" + call.encode("utf-8", "surrogatepass"), "sha256")[
-        :16
-    ]
+    named = f"call:{len(thread)}:{thread}{call}".encode("utf-8", "surrogatepass")
+    return hmac.digest(scope.secret, named, hashlib.sha256)[:16]
 
 
 def _refuse_erased(tx: Tx, scope: Scope, drafts: Sequence[Draft]) -> None:

@@ -2,6 +2,8 @@
 
 -- A listed sequence is the value of a channel: it keeps its surviving records when one is erased.
 alter table sequence add column listed bigint not null default 0;
+-- The ledger entry of the last forget that took a record from it.
+alter table sequence add column dead_by bigint;
 -- Tells a reader that the result of a tool call was erased, not that it has yet to come.
 alter table tombstone add column call_digest bytea;
 -- The redacted version that stands where the record stood.
