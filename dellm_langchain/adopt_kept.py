@@ -140,19 +140,21 @@ class KeptCheckpoints:
         for one in self._stock.written(self._thread, at) if stored else ():
             if (one.task, one.idx) in stored:
                 found = list(pairs(one.value, stored[one.task, one.idx], loaded))
-                self._note(at, found, raw=True)
+                self._note(at, found, raw=True, channel=one.channel)
                 kept.wrote(one.channel, one.value)
                 ids = (id_ for _, id_ in found)
                 kept.stores(one.task, ids, answer=one.channel == RESUME)
 
-    def _note(self, at: Entry, found: Iterable[tuple[Any, int]], *, raw: bool) -> None:
+    def _note(
+        self, at: Entry, found: Iterable[tuple[Any, int]], *, raw: bool, channel: str = ""
+    ) -> None:
         """Take note of which records hold which objects of a checkpoint that is stored."""
         objects, lock = self._workspace.objects(self._name)
         with lock:
             for value, id_ in found:
                 if not isinstance(value, BaseMessage):
                     self._seen.note(value, id_)
-                    objects.wrote(at.ns, at.cid, value, id_)
+                    objects.wrote((at.ns, at.cid), channel, value, id_, ("", None))
                     continue
                 if objects.find(value) is None:
                     objects.note(value, id_, named=value.id is not None)

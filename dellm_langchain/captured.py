@@ -85,6 +85,7 @@ class Captured:
         self._tools: OrderedDict[UUID, _Tool] = OrderedDict()
         self._tool_calls: dict[str, list[UUID]] = {}
         self._given: weakref.WeakValueDictionary[int, BaseMessage] = weakref.WeakValueDictionary()
+        self._said: dict[int, Hashable] = {}
         self._systems: OrderedDict[Hashable, tuple[weakref.ref[BaseMessage], UUID]] = OrderedDict()
 
     def of_task(self, task_id: str) -> list[Call]:
@@ -174,8 +175,9 @@ class Captured:
         return [one for one in found if one is not None]
 
     def given(self, message: BaseMessage) -> bool:
-        """Whether this very object was in the input of a graph run that nothing else started."""
-        return self._given.get(id(message)) is message
+        """Whether this very object was in the input of a graph run that nothing else started, as it is."""
+        same = self._given.get(id(message)) is message
+        return same and self._said.get(id(message)) == _saying(message)
 
     # What the handler reports.
 
@@ -185,9 +187,12 @@ class Captured:
         """Note where a run is; the messages a root run was given are remembered weakly."""
         place = self._entered(run_id, parent, metadata)
         if place is not None and parent is None:
-            found = messages_within(inputs)
+            found = list(messages_within(inputs))
             with self._lock:
                 self._given.update((id(one), one) for one in found)
+                self._said.update((id(one), _saying(one)) for one in found)
+                while len(self._said) > 4 * self._most_calls + len(self._given):
+                    self._said.pop(next(iter(self._said)))
 
     def ended(self, run_id: UUID) -> None:
         """Forget the place of a run that is over."""
@@ -361,6 +366,18 @@ class Captured:
                 self._tool_calls[run.tool_call_id] = left
             else:
                 del self._tool_calls[run.tool_call_id]
+
+
+def _saying(message: BaseMessage) -> Hashable:
+    """Return what tells whether a message that was given has been rewritten in its place since."""
+    fields = message.__dict__
+    others = tuple(
+        fingerprint(fields[name])
+        for name in ("tool_calls", "additional_kwargs")
+        if fields.get(name)
+    )
+    content = message.content
+    return (content if type(content) is str else fingerprint(content)), others
 
 
 def _alike(one: Call, other: Call) -> bool:

@@ -166,7 +166,7 @@ class Giving:
         if not affected and not kept and (quick := _all_messages(records, ids)) is not None:
             if note and self._objects is not None and quick:
                 self._objects.note_list(quick, list(ids))  # type: ignore[arg-type] # none is None
-            if self._erased is None or not part:
+            if self._erased is None:
                 return quick
             return self._paired(quick, ids, affected=False)
         values: list[Any] = []

@@ -18,9 +18,15 @@ from types import MappingProxyType
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
+from langgraph.checkpoint.serde.types import RESUME
 
 LISTS = 4  # lists kept for each thread
+NAMED = 512  # tool calls and system prompts kept for each thread
 PLACES = 64  # checkpoints whose written values are known by identity
+_OTHERS = ("tool_calls", "additional_kwargs", "response_metadata", "artifact", "status")
+NEWEST = (
+    32  # messages at the end of a list that are looked at in every part, not only their content
+)
 _CONTENT = attrgetter("content")
 _FIELDS = attrgetter("__dict__")
 State = tuple[str, bytes | None]  # a record's text and payload
@@ -29,7 +35,7 @@ REFUSED = 0  # in the place of a record's id: the object must not be stored
 
 def copied(value: Any) -> Any:
     """Return a copy that does not change with the value."""
-    return deepcopy(value) if value and type(value) is not str else value
+    return deepcopy(value) if isinstance(value, (dict, list)) else value
 
 
 def _witness(message: BaseMessage) -> tuple[Any, ...]:
@@ -37,7 +43,7 @@ def _witness(message: BaseMessage) -> tuple[Any, ...]:
     fields = message.__dict__
     return (
         fields.get("name"),
-        *(copied(fields.get(name)) for name in ("tool_calls", "additional_kwargs")),
+        *(copied(fields.get(name)) for name in _OTHERS),
     )
 
 
@@ -63,6 +69,15 @@ class _Known:
 
 
 @dataclass(slots=True)
+class _Value:
+    """A value that a channel was given, its record, and what that holds."""
+
+    value: Any
+    id: int
+    state: State
+
+
+@dataclass(slots=True)
 class _List:
     """The objects of a list in order, their contents as they were, and their records."""
 
@@ -73,6 +88,7 @@ class _List:
     messages: bool
     states: dict[int, State]  # what records hold of items that are neither messages nor strings
     members: set[int] | None = None  # the objects' identities, once somebody asked
+    newest: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def shared(self, objects: Sequence[Any]) -> int:
         """Return how many objects both lists begin with, unchanged."""
@@ -108,7 +124,10 @@ class _List:
             pairs = enumerate(zip(contents, self.contents, strict=False))
             most = next((at for at, (one, other) in pairs if one is not other), most)
         changed = (at for at, was in self.odd.items() if at < most and contents[at] != was)
-        return min([most, *changed])
+        other = (
+            at for at, was in self.newest.items() if at < most and _witness(self.objects[at]) != was
+        )
+        return min([most, *changed, *other])
 
     def position(self, item: Any) -> int | None:
         """Return where an object stands; None if it does not."""
@@ -125,6 +144,8 @@ class _List:
             return None
         was = self.odd.get(at, self.contents[at])
         same = message.content is was or (type(was) is not str and message.content == was)
+        if at in self.newest and self.newest[at] != _witness(message):
+            return None
         return at if same else None
 
 
@@ -160,8 +181,11 @@ def _listed(
     odd: dict[int, Any] = {}
     if not set(map(type, contents)) <= {str}:
         odd = {at: copied(one) for at, one in enumerate(contents, start) if type(one) is not str}
+    ends = range(max(0, len(objects) - NEWEST), len(objects)) if messages else ()
+    kept = {} if old is None else old.newest
+    newest = {at: kept[at] if at in kept else _witness(objects[at]) for at in ends}
     if old is None:
-        return _List(list(objects), contents, list(ids), odd, messages, dict(states))
+        return _List(list(objects), contents, list(ids), odd, messages, dict(states), newest=newest)
     if old.members is not None:
         old.members.update(map(id, new))
     return _List(
@@ -172,6 +196,7 @@ def _listed(
         messages,
         {**old.states, **states},
         old.members,
+        newest,
     )
 
 
@@ -182,7 +207,7 @@ class Objects:
     generation: int = -1
     _known: dict[int, _Known] = field(default_factory=dict)
     _lists: list[_List] = field(default_factory=list)
-    _written: OrderedDict[tuple[str, str], dict[int, tuple[Any, int]]] = field(
+    _written: OrderedDict[tuple[str, str], dict[tuple[str, int], _Value]] = field(
         default_factory=OrderedDict
     )
     # the message that made each tool call, and the call as it was made
@@ -191,15 +216,15 @@ class Objects:
     # what a node's calls said at a place of their prompts in a message without id
     prompts: dict[tuple[str, int, str], int] = field(default_factory=dict)
     redacted: bool = False
-    derived: dict[int, tuple[weakref.ref[BaseMessage], int]] = field(default_factory=dict)
+    derived: dict[int, _Known] = field(default_factory=dict)
 
     # messages
 
     def find(self, message: BaseMessage) -> int | None:
         """Return the record of a message object, REFUSED, or None when it is not known as it is."""
         known = self._known.get(id(message))
-        if known is not None and known.same(message):
-            return known.id
+        if known is not None and known.ref() is message:
+            return known.id if known.same(message) else None
         for held in reversed(self._lists):
             if held.messages and (at := held.unchanged(message)) is not None:
                 return held.ids[at]
@@ -227,7 +252,8 @@ class Objects:
     def note_derived(self, message: BaseMessage, id_: int) -> None:
         """Keep that a message object is a repaired copy of a record, which no record holds yet."""
         key = id(message)
-        self.derived[key] = (weakref.ref(message, lambda _: self.derived.pop(key, None)), id_)
+        ref = weakref.ref(message, lambda _: self.derived.pop(key, None))
+        self.derived[key] = _Known(ref, id_, True, copied(message.content), _witness(message))
 
     def caller(self, call_id: str) -> tuple[int, ToolCall] | None:
         """Return the record of the message that made a tool call, and the call."""
@@ -243,7 +269,7 @@ class Objects:
     def derived_from(self, message: BaseMessage) -> int | None:
         """Return the record that a repaired copy was made from, or None."""
         known = self.derived.get(id(message))
-        return known[1] if known is not None and known[0]() is message else None
+        return known.id if known is not None and known.same(message) else None
 
     # lists
 
@@ -281,6 +307,12 @@ class Objects:
         self._lists = [one for one in self._lists if one is not extended][-LISTS + 1 :]
         self._lists.append(made)
 
+    def trim(self) -> None:
+        """Drop the oldest calls and prompts that are kept by name."""
+        for kept in (self.calls, self.prompts):
+            while len(kept) > NAMED:
+                del kept[next(iter(kept))]  # type: ignore[arg-type] # a key of its own
+
     def weight(self) -> int:
         """Return how many objects are kept alive."""
         return sum(len(one.objects) for one in self._lists)
@@ -293,34 +325,43 @@ class Objects:
                 return held.ids[at]
         return None
 
-    def anywhere(self, value: object) -> int | None:
-        """Return the record of a value that was written at any checkpoint of the thread."""
-        for values in reversed(self._written.values()):
-            known = values.get(id(value))
-            if known is not None and known[0] is value:
-                return known[1]
-        return None
-
     # other values, known only where they were written
 
-    def found(self, ns: str, cid: str, value: object) -> int | None:
-        """Return the record of a value that was written at a checkpoint, if it is this object."""
-        known = self._written.get((ns, cid), {}).get(id(value))
-        return known[1] if known is not None and known[0] is value else None
+    def answer(self, value: object) -> int | None:
+        """Return the record of an answer to an interrupt as it came in, in any graph of the thread."""
+        for values in reversed(self._written.values()):
+            known = values.get((RESUME, id(value)))
+            if known is not None and known.value is value and known.id != REFUSED:
+                return known.id
+        return None
 
-    def wrote(self, ns: str, cid: str, value: object, id_: int) -> None:
-        """Keep the record of a value that was written at a checkpoint."""
-        self._written.setdefault((ns, cid), {})[id(value)] = (value, id_)
-        self._written.move_to_end((ns, cid))
+    def found(self, at: tuple[str, str], channel: str, value: object, state: State) -> int | None:
+        """Return the record of a value that a channel was given at a checkpoint.
+
+        Python may use one object for two equal strings, so it must be the same channel; and an
+        object may have been changed since, so it must still say the same.
+        """
+        known = self._written.get(at, {}).get((channel, id(value)))
+        if known is None or known.value is not value or known.state != state:
+            return None
+        return known.id
+
+    def wrote(
+        self, at: tuple[str, str], channel: str, value: object, id_: int, state: State
+    ) -> None:
+        """Keep the record of a value that a channel was given at a checkpoint."""
+        self._written.setdefault(at, {})[channel, id(value)] = _Value(value, id_, state)
+        self._written.move_to_end(at)
         while len(self._written) > PLACES:
             self._written.popitem(last=False)
 
-    def raw(self, ns: str, cid: str, message: BaseMessage) -> int | None:
+    def raw(self, at: tuple[str, str], channel: str, message: BaseMessage) -> int | None:
         """Return the record of what a message was made of: a str, pair or dict with its content."""
-        for value, id_ in self._written.get((ns, cid), {}).values():
-            if id_ and _content_of(value) == message.content:
-                return id_
-        return None
+        for (name, _), known in self._written.get(at, {}).items():
+            if name == channel and known.id and _content_of(known.value) == message.content:
+                return known.id
+        nameless = (one for one in self._known.values() if not one.named and one.id)
+        return next((one.id for one in nameless if _was(one.ref(), message)), None)
 
     # forgetting
 
@@ -330,11 +371,11 @@ class Objects:
         for held in self._lists:
             found.update(held.ids)
         for values in self._written.values():
-            found.update(id_ for _, id_ in values.values())
+            found.update(one.id for one in values.values())
         found.update(id_ for id_, _ in self.calls.values())
         found.update(id_ for _, id_ in self.settings)
         found.update(self.prompts.values())
-        found.update(id_ for _, id_ in self.derived.values())
+        found.update(one.id for one in self.derived.values())
         return found - {REFUSED}
 
     def refresh(self, generation: int, gone: Mapping[int, int]) -> None:
@@ -350,16 +391,21 @@ class Objects:
             if not lost.isdisjoint(held.ids):
                 held.ids = [REFUSED if one in lost else one for one in held.ids]
         for values in self._written.values():
-            for key, (value, id_) in list(values.items()):
-                if id_ in lost:
-                    values[key] = (value, REFUSED)
-        for name, (id_, call) in self.calls.items():
-            self.calls[name] = (REFUSED if id_ in lost else id_, call)
+            for one in values.values():
+                one.id = REFUSED if one.id in lost else one.id
+        self.calls = {name: one for name, one in self.calls.items() if one[0] not in lost}
         self.prompts = {key: id_ for key, id_ in self.prompts.items() if id_ not in lost}
         for at, (value, id_) in enumerate(self.settings):
             self.settings[at] = (value, REFUSED if id_ in lost else id_)
         self.redacted = self.redacted or len(lost) < len(gone)
         self.generation = -1 if self.redacted else generation
+
+
+def _was(other: BaseMessage | None, message: BaseMessage) -> bool:
+    """Whether another message, without an id, says what a message says."""
+    if other is None or other is message or other.id is not None:
+        return False
+    return bool(other.content == message.content)
 
 
 def _content_of(value: object) -> object:

@@ -23,13 +23,15 @@ from langgraph.types import Send
 
 from dellm import Atom, Draft, Place, Sources
 
-from .addresses import START, thread_name
+from .addresses import thread_name
 from .calls import Call
 from .capture import captured
 from .messages import draft_of
 from .objects import Objects
 
-ANSWERS = frozenset({RESUME})  # what a task was told when it asked
+# What a task may be told besides its checkpoint: answers when it asked, results of other tasks.
+RETURN = "__return__"
+ANSWERS = frozenset({RESUME, RETURN})
 
 
 @dataclass(slots=True)
@@ -78,6 +80,7 @@ class Origins:
         # Whether what is looked at comes from outside; a Send never does: it is made of the state
         # and of what was given with it.
         self.given = task.given
+        self.input = False  # whether it is a graph's input
         self.channel = ""  # whose value is looked at
         self.resume = False  # whether what is looked at answers an interrupt
         self.answers: list[Atom] = []  # answers that this write notes itself
@@ -102,6 +105,12 @@ class Origins:
         if captured.given(message):
             return None
         return self.of_rest(inexact=True)
+
+    def is_made(self, message: BaseMessage) -> bool:
+        """Whether a message is a model's reply or a tool's result, whatever else says the same."""
+        if isinstance(message, ToolMessage):
+            return True
+        return isinstance(message, AIMessage) and self._reply(message) is not None
 
     def replied_anew(self, message: BaseMessage) -> bool:
         """Whether another task than the one that stored this message got it as a reply of its own."""
@@ -166,16 +175,16 @@ class Origins:
             heard=ANSWERS,
             inexact=inexact,
         )
-        known: list[int] = []
-        also: list[Atom] = []
-        for call in self._calls():
-            ids, atoms = self._prompt(call)
-            known += ids
-            also += atoms
+        prompts = [self._prompt(call) for call in self._calls()]
+        # The longest one as a list, which is stored as what it has more than an earlier one.
+        made.known = max((ids for ids, _ in prompts), key=len, default=[])
+        inside = set(made.known)
+        more = dict.fromkeys(one for ids, _ in prompts for one in ids if one not in inside)
+        also = [atom for _, atoms in prompts for atom in atoms]
         if self._task.given or self._task.ended:
             also += self.atoms.values()
         also += self.answers
-        made.also = (*(Atom(known=one) for one in dict.fromkeys(known)), *dict.fromkeys(also))
+        made.also = (*(Atom(known=one) for one in more), *dict.fromkeys(also))
         return made
 
     def _reduced(self) -> Sources | None:
@@ -184,7 +193,7 @@ class Origins:
         A reducer made it of the value before and of what was given; nothing where that is the input.
         A rebuilt value was made of all others.
         """
-        if self._task.id is not None or self._task.place is None or self.channel in {"", START}:
+        if self._task.id is not None or self._task.place is None or self.input:
             return None
         channel = frozenset({self.channel})
         read = None if self.channel in self._rebuilt else channel
@@ -195,7 +204,8 @@ class Origins:
         if self._task.given or self._task.place is None:
             return None
         place = self._task.root or self._task.place
-        return Sources(place=place, channels=frozenset(), since=self._task.since, heard=ANSWERS)
+        answers = frozenset({RESUME})
+        return Sources(place=place, channels=frozenset(), since=self._task.since, heard=answers)
 
     def _calls(self) -> list[Call]:
         if self._task.id is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage
@@ -61,27 +62,34 @@ class Taking:
         self._task = task
         self._atoms = origins.atoms
         self._held: list[tuple[Any, Atom]] = []
+        self._channels: dict[Atom, str] = {}
         self._lists: list[tuple[list[Any], Many, Beginning]] = []
-        self._untied: list[tuple[Atom, Any, tuple[bool, bool, str]]] = []
+        self._untied: list[tuple[Atom, Any, tuple[bool, bool, bool, str]]] = []
 
     def cell(self, channel: str, value: Any) -> Cell:
         """Return the cell of a channel's value."""
         tracked = channel not in self._untracked
         self._origins.resume = channel == RESUME
         self._origins.channel = channel
+        self._origins.input = channel == START
         self._origins.given = self._given and channel != TASKS
-        if channel == START and type(value) is dict and all(type(one) is str for one in value):
-            cells = {name: self._value(name, one, tracked) for name, one in value.items()}
+        if channel == START and type(value) is dict and all(map(_is_channel, value)):
+            cells = {name: self._input(name, one, tracked) for name, one in value.items()}
             self._lists.clear()  # an input is no channel's value, and its messages have no ids yet
             return Fields(cells)
         return self._value(channel, value, tracked)
 
+    def _input(self, name: str, value: Any, tracked: bool) -> Cell:
+        self._origins.channel = name
+        return self._value(name, value, tracked)
+
     def _value(self, channel: str, value: Any, tracked: bool) -> Cell:
         kind = type(value)
-        if kind in PLAIN or (kind is str and value in self._literals.get(channel, ())):
-            return Literal(value)
-        if kind is dict and not value:
-            return Literal({})
+        nobodys = kind is str and value in self._literals.get(channel, ())
+        if kind in PLAIN or nobodys or (kind is dict and not value):
+            return Literal({} if kind is dict else value)
+        if isinstance(value, Enum) and value.value in self._literals.get(channel, ()):
+            tracked = False
         if kind is list:
             return self._list(channel, value, tracked)
         if kind in WRAPPERS:
@@ -118,14 +126,18 @@ class Taking:
 
     def atom(self, value: Any, *, tracked: bool = True) -> Atom:
         """Return the atom of an object; the same one for the same object."""
-        found = self._atoms.get(id(value))
+        key: Any = id(value)
+        if type(value) in CONSTANT:
+            key = (key, self._origins.channel)
+        found = self._atoms.get(key)
         if found is None:
             if isinstance(value, BaseMessage) and not isinstance(value, RemoveMessage):
                 found = self._message(value, tracked)
             else:
                 found = self._state(value, tracked)
-            self._atoms[id(value)] = found
+            self._atoms[key] = found
             self._held.append((value, found))
+            self._channels[found] = self._origins.channel
             if self._origins.resume:
                 self._origins.answers.append(found)
         return found
@@ -146,7 +158,9 @@ class Taking:
 
     def _new_message(self, message: BaseMessage, tracked: bool, anew: bool) -> Atom:
         draft = draft_of(message, self._thread, self._serde)
-        raw = None if self._at is None else self._objects.raw(*self._at, message)
+        raw = None
+        if self._at is not None and not self._origins.is_made(message):
+            raw = self._objects.raw(self._at, self._origins.channel, message)
         if raw is not None:
             return Atom(replace(draft, copy_of=raw), made=Sources(also=(Atom(known=raw),)))
         return self._tied(Atom(draft, anew=anew), message, tracked)
@@ -157,14 +171,16 @@ class Taking:
             atom.made = self._source(value)
         elif tracked:
             origins = self._origins
-            self._untied.append((atom, value, (origins.given, origins.resume, origins.channel)))
+            self._untied.append(
+                (atom, value, (origins.given, origins.resume, origins.input, origins.channel))
+            )
         return atom
 
     def finish(self) -> None:
         """Give every atom its sources: by now all that this write holds can be found."""
         origins = self._origins
         for atom, value, where in self._untied:
-            origins.given, origins.resume, origins.channel = where
+            origins.given, origins.resume, origins.input, origins.channel = where
             atom.made = self._source(value)
         self._origins.add_replies([atom for atom, *_ in self._untied])
         self._untied.clear()
@@ -181,12 +197,14 @@ class Taking:
         return self._origins.of_message(message)
 
     def _state(self, value: Any, tracked: bool) -> Atom:
-        known = None if self._at is None else self._objects.found(*self._at, value)
-        if known is None and self._origins.resume:
-            known = self._objects.anywhere(value)  # as it came in
+        draft, messages = self._draft(value)
+        state, channel, known = (draft.text, draft.payload), self._origins.channel, None
+        if self._at is not None:
+            known = self._objects.found(self._at, channel, value, state)
+        if known is None and self._origins.resume and not self._given:
+            known = self._objects.answer(value)
         if known is not None:
             return Atom(known=known)
-        draft, messages = self._draft(value)
         if type(value) not in CONSTANT:
             known = self._objects.item(value, (draft.text, draft.payload))
             if known is not None:
@@ -215,7 +233,9 @@ class Taking:
         for value, atom in self._held:
             id_ = atom.id or REFUSED
             if not isinstance(value, BaseMessage):
-                self._objects.wrote(ns, cid, value, id_)
+                draft = atom.draft or self._draft(value)[0]
+                state = draft.text, draft.payload
+                self._objects.wrote((ns, cid), self._channels[atom], value, id_, state)
             elif (
                 atom.stored
                 or id_ == REFUSED
@@ -241,3 +261,8 @@ class Taking:
                 if not isinstance(value[at], (BaseMessage, str))
             }
             self._objects.note_list(value, ids, beginning, states)
+
+
+def _is_channel(name: object) -> bool:
+    """Whether a key of an input can be the name of a channel, which belongs to a schema."""
+    return type(name) is str and name.isidentifier()

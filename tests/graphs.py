@@ -1095,7 +1095,7 @@ STATES = [
         loses=frozenset({"__previous__"}), then=lambda: [HumanMessage("more")]),
     Specimen("functional, interrupted", functional_interrupt,
         [give(lambda: CLEAN[0]), answer("yes"), give(lambda: STATEMENT, secret=True), answer("no", secret=True)],
-        loses=frozenset({"__previous__"}), then=lambda: "more"),
+        loses=frozenset({"__previous__", "__end__"}), then=lambda: "more"),
     Specimen("functional, still waiting", functional_interrupt,
         [give(lambda: CLEAN[0]), answer("yes"), give(lambda: STATEMENT, secret=True)],
         loses=frozenset({"__previous__"}), then=lambda: "more"),

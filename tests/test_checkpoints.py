@@ -872,10 +872,10 @@ def test_a_call_whose_result_was_erased_is_told_from_one_that_has_no_result_yet(
         said("no tool", metadata={"tool_call_id": "call 3"}),
     )
     asked = ["call 1", "call 2", "call 3", "call 4", ""]
-    assert memory.checkpoints.erased_calls(asked) == set()
+    assert memory.checkpoints.erased_calls("t", asked) == set()
     forget(memory, SECRET)
-    assert memory.checkpoints.erased_calls(asked) == {"call 2"}
-    assert memory.checkpoints.erased_calls([]) == set()
+    assert memory.checkpoints.erased_calls("t", asked) == {"call 2"}
+    assert memory.checkpoints.erased_calls("t", []) == set()
 
 
 def test_a_cache_is_told_which_of_its_records_are_no_more(memory: Memory) -> None:

@@ -188,7 +188,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "checkpoints.ancestors": {"thread": "t", "ns": "", "cid": "c1", "have": nothing},
     "checkpoints.exists": {"place": HERE},
     "checkpoints.standing": {"ids": [1]},
-    "checkpoints.erased_calls": {"calls": ["call"]},
+    "checkpoints.erased_calls": {"thread": "t", "calls": ["call"]},
     "checkpoints.threads": {},
     "checkpoints.delete_thread": {"thread": "t"},
     "checkpoints.delete_runs": {"runs": ["run"]},

@@ -203,6 +203,21 @@ STEPS: dict[str, Sequence[Step]] = {
 }
 
 
+# Steps whose values are made of a prompt that is known, and of nothing else.
+EXACT = {"window of 1", "window of 3", "all", "first and last", "trim"}
+
+
+def fitting(names: Sequence[str], state: Any) -> list[str]:
+    """Return the steps that the model can tell exactly.
+
+    A channel kept as writes still holds what a later write removed, so whatever is made of the
+    whole state is tied to that as well: more than the model says.
+    """
+    if state is Delta and "trim" in names:
+        return [one for one in names if one in EXACT]
+    return list(names)
+
+
 def graph_of(made: Made, names: Sequence[str], state: Any, saver: DeLLMSaver) -> Graph:
     graph = StateGraph(state)
     steps = [one for name in names for one in STEPS[name]]
@@ -420,7 +435,7 @@ def played(
 def played_on(url: str, names: Sequence[str], plan: Sequence[Any], state: Any) -> None:
     emptied(url)
     with Memory.open(url, embedder=None) as memory:
-        for _ in played(memory.workspace("alex"), names, plan, state):
+        for _ in played(memory.workspace("alex"), fitting(names, state), plan, state):
             continue
 
 

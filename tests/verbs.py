@@ -135,7 +135,7 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
         for cid in ("c0001", "nothing")
     ],
     "checkpoints.standing": lambda m, _: m.checkpoints.standing(IDS),
-    "checkpoints.erased_calls": lambda m, _: m.checkpoints.erased_calls(["call 1", "call 2"]),
+    "checkpoints.erased_calls": lambda m, _: m.checkpoints.erased_calls("t", ["call 1", "call 2"]),
 }
 WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
     "remember": lambda m, _: each(

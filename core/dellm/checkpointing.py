@@ -16,7 +16,7 @@ from . import cells, sequences
 from .bodies import Body, dump_body, load_body, pack_id
 from .cells import Atom, Cell, Fields, Literal, Many, Place, Stored, Wrapped
 from .database import Scope, Tx
-from .encoding import encode
+from .encoding import encode, load_json
 from .keeping import Kept, Known
 from .naming import Naming
 from .settling import Desk, Made, Settling, usable
@@ -115,6 +115,7 @@ class Writing:
         if heard:
             answers = {self.naming.label(name) for name in heard}
             nodes += self._pending(known.line, pack_id(place.cid), answers)
+        nodes += self._inside(nodes)
         if known.generation == self.generation:
             if heard or known.body.metadata.get(COUNTERS):
                 # What was written before may have gone before: the reader has not seen it.
@@ -124,6 +125,16 @@ class Writing:
         gone, late = self.gone(nodes, since)
         left = [one for one in nodes if one not in gone]
         return Made([*left, *self._instead(known, channels, gone)], tainted=late)
+
+    def _inside(self, nodes: Iterable[int]) -> list[int]:
+        """Return the messages that stand inside states, which a task read with them."""
+        rows = self.tx.all(
+            "select metadata from record where ws = :ws and id in :ids and kind = 'state' "
+            "and metadata is not null",
+            ws=self.scope.ws,
+            ids=sorted({one for one in nodes if one > 0}),
+        )
+        return [one for row in rows for one in load_json(row[0]).get("refs", ()) if one]
 
     def _instead(
         self, known: Known, channels: frozenset[str] | None, gone: Collection[int]
