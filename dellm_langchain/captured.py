@@ -10,9 +10,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
-from langchain_core.runnables.config import var_child_runnable_config
 
 from .call_index import CallIndex
+from .call_places import owner, parsed, saying, stepped, with_ambient
 from .calls import (
     Call,
     Prompt,
@@ -177,7 +177,7 @@ class Captured:
     def given(self, message: BaseMessage) -> bool:
         """Whether this very object was in the input of a graph run that nothing else started, as it is."""
         same = self._given.get(id(message)) is message
-        return same and self._said.get(id(message)) == _saying(message)
+        return same and self._said.get(id(message)) == saying(message)
 
     # What the handler reports.
 
@@ -190,7 +190,7 @@ class Captured:
             found = list(messages_within(inputs))
             with self._lock:
                 self._given.update((id(one), one) for one in found)
-                self._said.update((id(one), _saying(one)) for one in found)
+                self._said.update((id(one), saying(one)) for one in found)
                 while len(self._said) > 4 * self._most_calls + len(self._given):
                     self._said.pop(next(iter(self._said)))
 
@@ -207,11 +207,11 @@ class Captured:
         messages: Sequence[BaseMessage] | None,
     ) -> None:
         """Keep a call; `messages` is None when only a string is known."""
-        metadata, thread = _with_ambient(metadata)
+        metadata, thread = with_ambient(metadata)
         place = self._place(run_id, parent, metadata)
         if place is None:
             return
-        place = place._replace(steps=_stepped(place.steps, thread, None))
+        place = place._replace(steps=stepped(place.steps, thread, None))
         prompt, opaque = _read(messages)
         call = Call(
             run_id=run_id,
@@ -223,7 +223,7 @@ class Captured:
             opaque=opaque,
             tool_call_id=self._tool_call_around(place),
             lc_source=metadata.get("lc_source"),
-            owner=_owner(),
+            owner=owner(),
             moment=self._tick(),
         )
         with self._lock:
@@ -252,11 +252,11 @@ class Captured:
         inputs: object,
     ) -> None:
         """Keep a tool run with the fingerprint of its arguments, and whether its code can reach the graph's state."""
-        place = self._entered(run_id, parent, _with_ambient(metadata)[0], tool=True)
+        place = self._entered(run_id, parent, with_ambient(metadata)[0], tool=True)
         if place is None:
             return
         tool = calling_tool()
-        run = _Tool(tool_call_id, name, place, reads_state(tool), fingerprint(inputs), _owner())
+        run = _Tool(tool_call_id, name, place, reads_state(tool), fingerprint(inputs), owner())
         with self._lock:
             self._tools[run_id] = run
             for around in (self._tools.get(one) for one in place.tools):
@@ -299,10 +299,10 @@ class Captured:
             if ns is None and thread is None:
                 return None
             above = _Place(run_id)
-        steps = _stepped(above.steps, thread, metadata.get("langgraph_step"))
+        steps = stepped(above.steps, thread, metadata.get("langgraph_step"))
         if ns is None:
             return above if steps is above.steps else above._replace(steps=steps)
-        tasks, node = _parsed(ns)
+        tasks, node = parsed(ns)
         new = tuple(one for one in tasks if one not in above.tasks)
         return above._replace(steps=steps, tasks=above.tasks + new, node=node)
 
@@ -368,18 +368,6 @@ class Captured:
                 del self._tool_calls[run.tool_call_id]
 
 
-def _saying(message: BaseMessage) -> Hashable:
-    """Return what tells whether a message that was given has been rewritten in its place since."""
-    fields = message.__dict__
-    others = tuple(
-        fingerprint(fields[name])
-        for name in ("tool_calls", "additional_kwargs")
-        if fields.get(name)
-    )
-    content = message.content
-    return (content if type(content) is str else fingerprint(content)), others
-
-
 def _alike(one: Call, other: Call) -> bool:
     known = not (one.opaque or other.opaque)
     return known and one.tasks == other.tasks and one.prompt.same(other.prompt)
@@ -393,42 +381,3 @@ def _read(messages: Sequence[BaseMessage] | None) -> tuple[Prompt, bool]:
         return Prompt(messages), False
     except Exception:  # noqa: BLE001 - a message we can't read makes its call unknown, not the run fail
         return Prompt(), True
-
-
-def _parsed(ns: str) -> tuple[list[str], str]:
-    """Split "tools:<id>|1|model:<id>" into the task ids and the path of node names."""
-    parts = [part.partition(":") for part in ns.split("|")]
-    return [id_ for _, _, id_ in parts if id_], "|".join(name for name, _, id_ in parts if id_)
-
-
-def _stepped(
-    steps: tuple[tuple[str, int | None], ...], thread: object, step: int | None
-) -> tuple[tuple[str, int | None], ...]:
-    """Add the thread a run is on; of each thread the step of its outermost graph counts."""
-    if thread is None:
-        return steps
-    for at, (name, known) in enumerate(steps):
-        if name == str(thread):
-            return steps if known is not None else (*steps[:at], (name, step), *steps[at + 1 :])
-    return (*steps, (str(thread), step))
-
-
-def _owner() -> Hashable:
-    """Return whose saver the graph around a call runs on, None where it is no saver of ours."""
-    around = (var_child_runnable_config.get() or {}).get("configurable") or {}
-    named = getattr(around.get("__pregel_checkpointer"), "owner_of", None)
-    return named(around) if callable(named) else None
-
-
-def _with_ambient(metadata: _Meta) -> tuple[_Meta, object]:
-    """Return a call's metadata and thread, completed from the config it runs in.
-
-    Metadata lacks what a call was told not to inherit, and names the thread of the outermost graph
-    even when a node runs a graph on another thread.
-    """
-    around = (var_child_runnable_config.get() or {}).get("configurable") or {}
-    thread = around.get("thread_id")
-    if "langgraph_checkpoint_ns" in metadata:
-        return metadata, thread
-    found = {"langgraph_checkpoint_ns": around.get("checkpoint_ns"), "thread_id": thread}
-    return {**{key: one for key, one in found.items() if one}, **metadata}, thread

@@ -11,193 +11,29 @@ import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from operator import attrgetter, is_
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langgraph.checkpoint.serde.types import RESUME
 
+from .item_lists import (
+    NOTHING,
+    Beginning,
+    ItemList,
+    Known,
+    State,
+    Value,
+    copied,
+    listed,
+    witness,
+)
+
 LISTS = 4  # lists kept for each thread
 NAMED = 512  # tool calls and system prompts kept for each thread
 PLACES = 64  # checkpoints whose written values are known by identity
-_OTHERS = ("tool_calls", "additional_kwargs", "response_metadata", "artifact", "status")
-NEWEST = (
-    32  # messages at the end of a list that are looked at in every part, not only their content
-)
-_CONTENT = attrgetter("content")
-_FIELDS = attrgetter("__dict__")
-State = tuple[str, bytes | None]  # a record's text and payload
 REFUSED = 0  # in the place of a record's id: the object must not be stored
-
-
-def copied(value: Any) -> Any:
-    """Return a copy that does not change with the value."""
-    return deepcopy(value) if isinstance(value, (dict, list)) else value
-
-
-def _witness(message: BaseMessage) -> tuple[Any, ...]:
-    """Return what would change if the message were changed in place."""
-    fields = message.__dict__
-    return (
-        fields.get("name"),
-        *(copied(fields.get(name)) for name in _OTHERS),
-    )
-
-
-@dataclass(slots=True)
-class _Known:
-    """A message object that a record holds."""
-
-    ref: weakref.ref[BaseMessage]
-    id: int
-    named: bool  # whether the record has the message's id
-    content: Any
-    rest: tuple[Any, ...]
-    maker: str | None = None
-
-    def same(self, message: BaseMessage) -> bool:
-        """Whether it is this object, unchanged."""
-        if self.ref() is not message:
-            return False
-        content = message.content
-        if content is not self.content and (type(content) is str or content != self.content):
-            return False
-        return self.rest == _witness(message)
-
-
-@dataclass(slots=True)
-class _Value:
-    """A value that a channel was given, its record, and what that holds."""
-
-    value: Any
-    id: int
-    state: State
-
-
-@dataclass(slots=True)
-class _List:
-    """The objects of a list in order, their contents as they were, and their records."""
-
-    objects: list[Any]
-    contents: list[Any]
-    ids: list[int]
-    odd: dict[int, Any]  # contents that are no strings, as they were
-    messages: bool
-    states: dict[int, State]  # what records hold of items that are neither messages nor strings
-    members: set[int] | None = None  # the objects' identities, once somebody asked
-    newest: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-
-    def shared(self, objects: Sequence[Any]) -> int:
-        """Return how many objects both lists begin with, unchanged."""
-        most = min(len(objects), len(self.objects))
-        if not most:
-            return 0
-        if objects[0] is not self.objects[0]:
-            return self._equal(objects, most)
-        if not all(map(is_, objects, self.objects)):
-            pairs = enumerate(zip(objects, self.objects, strict=False))
-            most = next((at for at, (one, other) in pairs if one is not other), most)
-        return self._unchanged(most) if self.messages else most
-
-    def _equal(self, objects: Sequence[Any], most: int) -> int:
-        """Return how many messages of other objects are equal in every part, their ids included."""
-        first, known = objects[0], self.objects[0]
-        if not self.messages or type(first) is not type(known) or first.id != known.id:
-            return 0
-        try:
-            mine, its = (list(map(_FIELDS, some[:most])) for some in (objects, self.objects))
-        except AttributeError:  # not all of them are messages
-            return 0
-        if mine != its:
-            pairs = enumerate(zip(mine, its, strict=True))
-            most = next((at for at, (one, other) in pairs if one != other), most)
-        nameless = (at for at, one in enumerate(mine[:most]) if one.get("id") is None)
-        return self._unchanged(next(nameless, most))
-
-    def _unchanged(self, most: int) -> int:
-        """Return how many of the first objects have the content that their records have."""
-        contents = list(map(_CONTENT, self.objects[:most]))
-        if not all(map(is_, contents, self.contents)):
-            pairs = enumerate(zip(contents, self.contents, strict=False))
-            most = next((at for at, (one, other) in pairs if one is not other), most)
-        changed = (at for at, was in self.odd.items() if at < most and contents[at] != was)
-        other = (
-            at for at, was in self.newest.items() if at < most and _witness(self.objects[at]) != was
-        )
-        return min([most, *changed, *other])
-
-    def position(self, item: Any) -> int | None:
-        """Return where an object stands; None if it does not."""
-        if self.members is None:
-            self.members = set(map(id, self.objects))
-        if id(item) not in self.members:
-            return None
-        return next((at for at, one in enumerate(self.objects) if one is item), None)
-
-    def unchanged(self, message: BaseMessage) -> int | None:
-        """Return where a message stands, unchanged; None if it does not."""
-        at = self.position(message)
-        if at is None:
-            return None
-        was = self.odd.get(at, self.contents[at])
-        same = message.content is was or (type(was) is not str and message.content == was)
-        if at in self.newest and self.newest[at] != _witness(message):
-            return None
-        return at if same else None
-
-
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """The known beginning of a list: its records, and whether they are messages.
-
-    `whole` is the list that is kept and that it is all of, if there is one.
-    """
-
-    ids: list[int]
-    messages: bool
-    states: Mapping[int, State]
-    whole: _List | None = None
-
-    def cut(self, length: int) -> Beginning:
-        """Return no more than so much of it."""
-        return self if length >= len(self.ids) else replace(self, ids=self.ids[:length], whole=None)
-
-
-NOTHING = Beginning([], True, {})
-
-
-def _listed(
-    objects: Sequence[Any], ids: Sequence[int], old: _List | None, states: Mapping[int, State]
-) -> _List:
-    """Return a list as it is now; `old` is what it extends, of which nothing is looked at again."""
-    start = 0 if old is None else len(old.objects)
-    new = objects[start:]
-    kinds = set(map(type, new))
-    messages = all(issubclass(one, BaseMessage) for one in kinds) and (old is None or old.messages)
-    contents = list(map(_CONTENT, new)) if messages else []
-    odd: dict[int, Any] = {}
-    if not set(map(type, contents)) <= {str}:
-        odd = {at: copied(one) for at, one in enumerate(contents, start) if type(one) is not str}
-    ends = range(max(0, len(objects) - NEWEST), len(objects)) if messages else ()
-    kept = {} if old is None else old.newest
-    newest = {at: kept[at] if at in kept else _witness(objects[at]) for at in ends}
-    if old is None:
-        return _List(list(objects), contents, list(ids), odd, messages, dict(states), newest=newest)
-    if old.members is not None:
-        old.members.update(map(id, new))
-    return _List(
-        list(objects),
-        old.contents + contents,
-        list(ids),
-        {**old.odd, **odd},
-        messages,
-        {**old.states, **states},
-        old.members,
-        newest,
-    )
 
 
 @dataclass(slots=True)
@@ -205,9 +41,9 @@ class Objects:
     """The objects of one thread. `generation`: that of the workspace in which all ids were there."""
 
     generation: int = -1
-    _known: dict[int, _Known] = field(default_factory=dict)
-    _lists: list[_List] = field(default_factory=list)
-    _written: OrderedDict[tuple[str, str], dict[tuple[str, int], _Value]] = field(
+    _known: dict[int, Known] = field(default_factory=dict)
+    _lists: list[ItemList] = field(default_factory=list)
+    _written: OrderedDict[tuple[str, str], dict[tuple[str, int], Value]] = field(
         default_factory=OrderedDict
     )
     # the message that made each tool call, and the call as it was made
@@ -216,7 +52,7 @@ class Objects:
     # what a node's calls said at a place of their prompts in a message without id
     prompts: dict[tuple[str, int, str], int] = field(default_factory=dict)
     redacted: bool = False
-    derived: dict[int, _Known] = field(default_factory=dict)
+    derived: dict[int, Known] = field(default_factory=dict)
 
     # messages
 
@@ -247,13 +83,13 @@ class Objects:
         content = message.content if type(message.content) is str else copied(message.content)
         key = id(message)
         ref = weakref.ref(message, lambda _: self._known.pop(key, None))
-        self._known[key] = _Known(ref, id_, named, content, _witness(message), maker)
+        self._known[key] = Known(ref, id_, named, content, witness(message), maker)
 
     def note_derived(self, message: BaseMessage, id_: int) -> None:
         """Keep that a message object is a repaired copy of a record, which no record holds yet."""
         key = id(message)
         ref = weakref.ref(message, lambda _: self.derived.pop(key, None))
-        self.derived[key] = _Known(ref, id_, True, copied(message.content), _witness(message))
+        self.derived[key] = Known(ref, id_, True, copied(message.content), witness(message))
 
     def caller(self, call_id: str) -> tuple[int, ToolCall] | None:
         """Return the record of the message that made a tool call, and the call."""
@@ -303,7 +139,7 @@ class Objects:
         `states` says, by position, what the records of items hold that are no messages.
         """
         extended = beginning.whole
-        made = _listed(objects, ids, extended, states)
+        made = listed(objects, ids, extended, states)
         self._lists = [one for one in self._lists if one is not extended][-LISTS + 1 :]
         self._lists.append(made)
 
@@ -350,7 +186,7 @@ class Objects:
         self, at: tuple[str, str], channel: str, value: object, id_: int, state: State
     ) -> None:
         """Keep the record of a value that a channel was given at a checkpoint."""
-        self._written.setdefault(at, {})[channel, id(value)] = _Value(value, id_, state)
+        self._written.setdefault(at, {})[channel, id(value)] = Value(value, id_, state)
         self._written.move_to_end(at)
         while len(self._written) > PLACES:
             self._written.popitem(last=False)

@@ -18,8 +18,9 @@ from langgraph.types import Overwrite
 from dellm import Atom, Cell, Draft, Fields, Literal, Many, Sources, Wrapped
 
 from .addresses import START
+from .item_lists import Beginning, State
 from .messages import draft_of
-from .objects import REFUSED, Beginning, Objects, State
+from .objects import REFUSED, Objects
 from .origins import Origins
 from .shapes import Dumped, dump, typed
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .assistant import Assistant
     from .bodies import Body
     from .cells import Atom, Cell, Fields, Literal, Many, Place, Sources, Stored, Version, Wrapped
-    from .checkpointing import Checkpoint, TaskWrite
+    from .checkpoint_drafts import Checkpoint, TaskWrite
     from .checkpoints import Checkpoints, Snapshot, Written
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
@@ -58,7 +58,7 @@ _LATER = {
         *("Atom", "Cell", "Fields", "Literal", "Many", "Place", "Sources", "Stored"),
         *("Version", "Wrapped"),
     ),
-    "checkpointing": ("Checkpoint", "TaskWrite"),
+    "checkpoint_drafts": ("Checkpoint", "TaskWrite"),
     "checkpoints": ("Checkpoints", "Snapshot", "Written"),
     "restoring": ("Held", "Loaded", "StoredWrite"),
     "embedding": ("HashingEmbedder", "MiniLMEmbedder", "OpenAIEmbedder"),

@@ -8,13 +8,14 @@ nothing made from it is stored either.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import cells, sequences
 from .bodies import Body, dump_body, load_body, pack_id
 from .cells import Atom, Cell, Fields, Literal, Many, Place, Stored, Wrapped
+from .checkpoint_drafts import Checkpoint, TaskWrite
 from .database import Scope, Tx
 from .encoding import encode, load_json
 from .keeping import Kept, Known
@@ -23,43 +24,6 @@ from .settling import Desk, Made, Settling, usable
 from .standins import stand_ins
 
 COUNTERS = "counters_since_delta_snapshot"  # metadata that names channels kept as writes only
-
-
-def _nothing() -> None:
-    """Complete nothing."""
-
-
-@dataclass(slots=True)
-class Checkpoint:
-    """A checkpoint to be stored. `body.cells` is made by the write.
-
-    `unchanged` are channels whose value is the parent's as long as their version is; `cell` gives
-    the value of any other channel that has one; `ready` is called when all were given, and completes
-    their atoms. An erased value of the channels `rebuilt` was made anew by its reader, so nothing
-    earlier takes its place. `settings` is what else came with the metadata.
-    `since`: see Sources. `run`: the id of the run, where the metadata has one.
-    """
-
-    place: Place
-    parent: str | None
-    body: Body
-    values: Sequence[str]
-    unchanged: frozenset[str]
-    cell: Callable[[str], Cell]
-    rebuilt: frozenset[str] = frozenset()
-    ready: Callable[[], None] = _nothing
-    settings: Atom | None = None
-    since: int | None = None
-    run: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TaskWrite:
-    """One write of a task: its index (negative ones replace what was there), channel and value."""
-
-    index: int
-    channel: str
-    cell: Cell
 
 
 @dataclass(slots=True)

@@ -22,7 +22,8 @@ from .arguments import (
 )
 from .bodies import pack_id
 from .cells import Place
-from .checkpointing import Checkpoint, TaskWrite, Writing
+from .checkpoint_drafts import Checkpoint, TaskWrite
+from .checkpointing import Writing
 from .engine import Engine
 from .errors import InvalidInput
 from .keeping import Kept
