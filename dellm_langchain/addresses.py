@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Self
+from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 
 from dellm import InvalidInput, Place
 
 _INT, _STR = "int:", "str:"
+OTHERS = "__checkpoint__"  # in the settings: what a checkpoint of another version holds besides
 START = "__start__"  # the channel and the node of a graph's input
 
 
@@ -38,8 +40,10 @@ class LoadedId(str):
 def thread_name(thread_id: object) -> str:
     """Return the name of a thread by its id; the number 1 and the text "1" are two threads.
 
-    Raises InvalidInput for an id that is neither text nor a whole number, or blank.
+    A UUID is its text. Raises InvalidInput for an id that is nothing of these, or blank.
     """
+    if isinstance(thread_id, UUID):
+        return str(thread_id)
     if isinstance(thread_id, str) and thread_id.strip():
         return f"{_STR}{thread_id}" if thread_id.startswith((_INT, _STR)) else thread_id
     if isinstance(thread_id, int) and not isinstance(thread_id, bool):

@@ -99,7 +99,7 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
             found = (config or {}).get("configurable", {}).get(self._key)
             if not isinstance(found, str) or not found.strip():
                 raise InvalidInput(
-                    f"The config names no workspace: configurable has no {self._key!r}."
+                    f"The config names no workspace: {self._key!r} is no text in configurable."
                     if config
                     else "This call has no config that could name the workspace.",
                     remedy=f"Pass configurable={{{self._key!r}: ...}}, or use for_workspace(id).",
@@ -210,7 +210,8 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread: checkpoints, writes and records; what a late run writes is refused."""
-        self._of(None).delete_thread(thread_name(thread_id))
+        workspace = self._of(None)
+        workspace.delete_thread(_stored_name(workspace, thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints whose metadata has one of the run ids, and what only they held."""
@@ -218,8 +219,9 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread; a forget reaches the original and the copy from then on."""
-        self._of(None).checkpoints.copy_thread(
-            thread_name(source_thread_id), thread_name(target_thread_id)
+        workspace = self._of(None)
+        workspace.checkpoints.copy_thread(
+            _stored_name(workspace, source_thread_id), thread_name(target_thread_id)
         )
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
@@ -228,12 +230,13 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         Kept are also the ancestors that a DeltaChannel is read from. Messages that only older
         checkpoints held stay as memory: what was derived from them could not be found otherwise.
         """
-        names = [thread_name(one) for one in thread_ids]
+        workspace = self._of(None)
+        names = [_stored_name(workspace, one) for one in thread_ids]
         if strategy == "delete":
             for name in names:
-                self._of(None).delete_thread(name)
+                workspace.delete_thread(name)
         elif strategy == "keep_latest":
-            self._of(None).checkpoints.keep_newest(names)
+            workspace.checkpoints.keep_newest(names)
         else:
             raise InvalidInput("strategy= is 'keep_latest' or 'delete'.")
 
@@ -325,6 +328,16 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
     def inexact(self) -> int:
         """How many stored values have parents that may be more than what they were made from."""
         return sum(one.inexact for one in self._workspaces.values())
+
+
+def _stored_name(workspace: Workspace, thread_id: object) -> str:
+    """Return the name of a thread; a number that only LangGraph's graphs were given is its text."""
+    name = thread_name(thread_id)
+    if isinstance(thread_id, int):
+        there = workspace.checkpoints.threads()
+        if name not in there and str(thread_id) in there:
+            return str(thread_id)
+    return name
 
 
 def _wait(ready: Callable[[], bool]) -> None:

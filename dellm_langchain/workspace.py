@@ -19,7 +19,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from dellm import Loaded, Memory, Place, Snapshot, StoredWrite
 
-from .addresses import START, Address, LoadedId
+from .addresses import OTHERS, START, Address, LoadedId
 from .capture import captured
 from .channels import Channels
 from .giving import ABSENT, Giving, Reader, Shelf
@@ -226,9 +226,15 @@ class Workspace:
             channel_versions=dict(body.versions),
             versions_seen={node: dict(seen) for node, seen in body.seen.items()},
             updated_channels=None if body.updated is None else list(body.updated),
-            **body.others,
+            **self._others(loaded, giving),
         )
         return cast("Checkpoint", made)
+
+    def _others(self, loaded: Loaded, giving: Giving) -> Mapping[str, Any]:
+        """Return the keys of other versions that the checkpoint had."""
+        said = giving.value(loaded.body.settings) if loaded.body.settings else ABSENT
+        more = said.get(OTHERS, {}) if isinstance(said, dict) else {}
+        return {**loaded.body.others, **more}
 
     def _metadata(self, loaded: Loaded, giving: Giving) -> Any:
         found = dict(loaded.body.metadata)
@@ -236,6 +242,7 @@ class Workspace:
             said = giving.value(loaded.body.settings)
             if said is not ABSENT:
                 found.update(said)
+        found.pop(OTHERS, None)
         return found
 
     def _writes(self, loaded: Loaded, giving: Giving) -> list[PendingWrite]:

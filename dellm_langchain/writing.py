@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.types import TASKS
 import dellm
 from dellm import Atom, Body, Draft, Place, TaskWrite, Written
 
-from .addresses import START, Address
+from .addresses import OTHERS, START, Address
 from .objects import REFUSED, Objects
 from .origins import Origins, Task
 from .shapes import dump
@@ -53,6 +53,9 @@ class Writer:
             workspace.refresh(objects)
             said = get_serializable_checkpoint_metadata(self._config, metadata)
             numbers, settings = _split(said)
+            others = {key: value for key, value in checkpoint.items() if key not in KEYS}
+            if not _says_nothing(others):  # keys of other versions, with what may be anyone's text
+                settings[OTHERS], others = others, {}
             taking = self._taking(objects, self._step(numbers), address.place)
             values = checkpoint["channel_values"]
             place = Place(address.thread, self._ns, checkpoint["id"])
@@ -60,8 +63,8 @@ class Writer:
             written = workspace.checkpoints.put(
                 dellm.Checkpoint(
                     place=place,
-                    parent=None if address.cid is None else str(address.cid),
-                    body=_body(checkpoint, numbers),
+                    parent=None if address.cid in {None, checkpoint["id"]} else str(address.cid),
+                    body=_body(checkpoint, numbers, others),
                     values=sorted(values, key=lambda name: name == TASKS),
                     unchanged=frozenset(values.keys() - new.keys()),
                     cell=lambda name: taking.cell(name, values[name]),
@@ -69,7 +72,7 @@ class Writer:
                     ready=taking.finish,
                     settings=named,
                     since=address.since,
-                    run=numbers.get("run_id"),
+                    run=None if (run := said.get("run_id")) is None else str(run),
                 ),
                 objects.generation,
             )
@@ -214,15 +217,19 @@ def _as_json(value: Any) -> Any:
     return [_as_json(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def _body(checkpoint: Checkpoint, metadata: Mapping[str, Any]) -> Body:
+def _says_nothing(others: Mapping[str, Any]) -> bool:
+    return all(type(one) in PLAIN or one in ([], {}) for one in others.values())
+
+
+def _body(checkpoint: Checkpoint, metadata: Mapping[str, Any], others: Mapping[str, Any]) -> Body:
     updated = checkpoint.get("updated_channels")
     return Body(
         v=checkpoint["v"],
-        ts=checkpoint["ts"],
+        ts=checkpoint["ts"] or "",
         versions=dict(checkpoint["channel_versions"]),
         cells={},
         seen={node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
         updated=None if updated is None else list(updated),
         metadata=metadata,
-        others={key: value for key, value in checkpoint.items() if key not in KEYS},
+        others=others,
     )

@@ -500,3 +500,56 @@ def test_the_loop_is_never_blocked(sqlite_url: str, opened: Opened) -> None:
         return [one.content for one in state.values["messages"]]
 
     assert asyncio.run(main())[0] == "one"
+
+
+# odd input
+
+
+def test_what_a_checkpoint_of_another_version_holds_besides_can_be_forgotten(
+    url: str, opened: Opened
+) -> None:
+    memory = opened(url)
+    saver = DeLLMSaver(memory)
+    written = {**empty_checkpoint(), "pending_sends": ["quokka"]}
+    saver.put(at(checkpoint_ns=""), written, {"source": "loop", "step": 1, "parents": {}}, {})
+    found = saver.get_tuple(at())
+    assert found.checkpoint["pending_sends"] == ["quokka"]
+    assert "__checkpoint__" not in found.metadata
+    memory.forget("quokka")
+    assert memory.scan("quokka", files=False).clean
+    assert "pending_sends" not in saver.get_tuple(at()).checkpoint
+
+
+def test_a_checkpoint_that_names_itself_as_its_parent_can_be_read(
+    sqlite_url: str, opened: Opened
+) -> None:
+    memory = opened(sqlite_url)
+    saver = DeLLMSaver(memory)
+    written = {**empty_checkpoint(), "channel_values": {"said": "quokka"}}
+    written["channel_versions"] = {"said": 1}
+    config = at(checkpoint_ns="", checkpoint_id=written["id"])
+    saver.put(config, written, {"source": "loop", "step": 1, "parents": {}}, {"said": 1})
+    memory.forget("quokka")
+    assert saver.get_tuple(at()).checkpoint["channel_values"] == {}
+
+
+def test_a_number_that_a_graph_took_as_text_can_be_deleted(url: str, opened: Opened) -> None:
+    memory = opened(url)
+    saver = DeLLMSaver(memory)
+    chat(saver).invoke(said("quokka"), at(7))
+    saver.delete_thread(7)  # type: ignore[arg-type]
+    assert memory.scan("quokka", files=False).clean
+
+
+def test_an_input_whose_keys_are_no_names_is_one_record(sqlite_url: str, opened: Opened) -> None:
+    from langgraph.func import entrypoint
+
+    memory = opened(sqlite_url)
+
+    @entrypoint(checkpointer=DeLLMSaver(memory))
+    def count(given: dict[str, int]) -> int:
+        return len(given)
+
+    assert count.invoke({"quokka of Perth": 1}, at()) == 1
+    memory.forget("quokka of Perth")
+    assert memory.scan("quokka", files=False).clean
