@@ -187,6 +187,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "checkpoints.page": {"thread": "t", "ns": None, "have": nothing},
     "checkpoints.ancestors": {"thread": "t", "ns": "", "cid": "c1", "have": nothing},
     "checkpoints.exists": {"place": HERE},
+    "checkpoints.generation": {},
     "checkpoints.standing": {"ids": [1]},
     "checkpoints.erased_calls": {"thread": "t", "calls": ["call"]},
     "checkpoints.threads": {},

@@ -134,6 +134,7 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
         for ns in NAMESPACES
         for cid in ("c0001", "nothing")
     ],
+    "checkpoints.generation": lambda m, _: m.checkpoints.generation(),
     "checkpoints.standing": lambda m, _: m.checkpoints.standing(IDS),
     "checkpoints.erased_calls": lambda m, _: m.checkpoints.erased_calls("t", ["call 1", "call 2"]),
 }
