@@ -82,7 +82,10 @@ class Reader:
 
 
 class Giving:
-    """Puts the values of one checkpoint together. `erased` tells which tool calls lost their result."""
+    """Puts the values of one checkpoint together. `erased` tells which tool calls lost their result.
+
+    `mended` is told of each copy of a message that had to lose a call, and the record it is of.
+    """
 
     def __init__(
         self,
@@ -91,12 +94,14 @@ class Giving:
         serde: SerializerProtocol,
         erased: Callable[[Sequence[str]], set[str]] | None,
         objects: Objects | None,
+        mended: Callable[[BaseMessage, int], None],
     ) -> None:
         self._loaded = loaded
         self._records = records
         self._serde = serde
         self._erased = erased
         self._objects = objects
+        self._mended = mended
         self._messages: dict[int, BaseMessage] = {}
 
     def value(self, cell: Stored) -> Any:
@@ -200,12 +205,11 @@ class Giving:
         if not erased and not affected:
             return values
         mended = repaired(values, erased, affected)
-        if self._objects is not None:
-            by_id = {one.id: id_ for one, id_ in zip(values, ids, strict=True)}
-            same = {id(one) for one in values}
-            for one in mended:
-                if id(one) not in same and (source := by_id.get(one.id)):
-                    self._objects.note_derived(one, source)
+        by_id = {one.id: id_ for one, id_ in zip(values, ids, strict=True)}
+        same = {id(one) for one in values}
+        for one in mended:
+            if id(one) not in same and (source := by_id.get(one.id)):
+                self._mended(one, source)
         return mended
 
 

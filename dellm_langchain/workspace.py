@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
+from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointTuple,
@@ -208,7 +209,16 @@ class Workspace:
         # Nothing was ever erased in a workspace without a ledger entry.
         thread = loaded.place.thread
         erased = partial(self.checkpoints.erased_calls, thread) if snapshot.head else None
-        return Giving(loaded, records, self.serde, erased, objects)
+        mended = partial(self._note_mended, thread, snapshot.generation)
+        return Giving(loaded, records, self.serde, erased, objects, mended)
+
+    def _note_mended(self, thread: str, generation: int, message: BaseMessage, id_: int) -> None:
+        """Keep what a mended message is a copy of: a run that began with it may store it."""
+        objects, lock = self.objects(thread)
+        with lock:
+            objects.note_derived(message, id_)
+            if objects.generation != generation:
+                objects.generation = -1  # so that the record is looked up before it is used
 
     def _checkpoint(self, snapshot: Snapshot, loaded: Loaded, giving: Giving) -> Checkpoint:
         body = loaded.body
