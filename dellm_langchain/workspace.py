@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointTuple,
@@ -192,25 +192,40 @@ class Workspace:
         address: Address,
         objects: Objects | None,
     ) -> CheckpointTuple:
-        giving = self._giving(reader, snapshot, loaded, objects)
+        answered: set[str] = set()  # calls whose results are yet to be applied
+        giving = self._giving(reader, snapshot, loaded, objects, answered)
+        writes = self._writes(loaded, giving)
+        for write in writes:
+            answered |= _answers(write[2])
         place = loaded.place
         return CheckpointTuple(
             address.config(place.ns, LoadedId(place.cid, snapshot.head, snapshot.generation)),
             self._checkpoint(snapshot, loaded, giving),
             self._metadata(loaded, giving),
             None if loaded.parent is None else address.config(place.ns, loaded.parent),
-            self._writes(loaded, giving),
+            writes,
         )
 
     def _giving(
-        self, reader: Reader, snapshot: Snapshot, loaded: Loaded, objects: Objects | None
+        self,
+        reader: Reader,
+        snapshot: Snapshot,
+        loaded: Loaded,
+        objects: Objects | None,
+        answered: Collection[str] = (),
     ) -> Giving:
         records = reader.take(loaded.records)
         # Nothing was ever erased in a workspace without a ledger entry.
         thread = loaded.place.thread
-        erased = partial(self.checkpoints.erased_calls, thread) if snapshot.head else None
+        erased = partial(self._erased_calls, thread, answered) if snapshot.head else None
         mended = partial(self._note_mended, thread, snapshot.generation)
         return Giving(loaded, records, self.serde, erased, objects, mended)
+
+    def _erased_calls(
+        self, thread: str, answered: Collection[str], calls: Sequence[str]
+    ) -> set[str]:
+        """Return the calls whose result was erased, less those that were answered all the same."""
+        return self.checkpoints.erased_calls(thread, [one for one in calls if one not in answered])
 
     def _note_mended(self, thread: str, generation: int, message: BaseMessage, id_: int) -> None:
         """Keep what a mended message is a copy of: a run that began with it may store it."""
@@ -275,6 +290,7 @@ class Workspace:
         """Return the writes of channels since their last stored value, oldest first, and it."""
         writes: dict[str, list[PendingWrite]] = {name: [] for name in channels}
         seeds: dict[str, Any] = {}
+        answered: set[str] = set()  # calls whose results are in later writes
         left = set(channels)
         thread, ns = address.thread, address.ns or ""
         start = self.get(address) if address.cid is None else None
@@ -285,10 +301,11 @@ class Workspace:
         )  # fmt: skip
         for snapshot in above:
             loaded = snapshot.loaded[0]
-            giving = self._giving(reader, snapshot, loaded, None)
+            giving = self._giving(reader, snapshot, loaded, None, answered)
             for write in reversed(self._writes(loaded, giving)):
                 if write[1] in left:
                     writes[write[1]].append(write)
+                    answered |= _answers(write[2])
             for name in sorted(left & loaded.body.cells.keys()):
                 value = giving.value(loaded.body.cells[name])
                 if value is not ABSENT:  # else its writes are read from the one before it
@@ -308,6 +325,11 @@ class Workspace:
         self.checkpoints.delete_thread(thread)
         with self._guard:
             self._placed.clear()
+
+
+def _answers(value: Any) -> set[str]:
+    listed = value if isinstance(value, list) else [value]
+    return {one.tool_call_id for one in listed if isinstance(one, ToolMessage)}
 
 
 def _held_something(cell: Any) -> bool:
