@@ -317,7 +317,10 @@ class World:
             chosen = {"messages": tools}
             if not tools:
                 return
-        self.graph.update_state(self.config(thread, pick // 4), chosen, as_node=node)
+        # Into the past a value other than a message comes without the call that would tell it from
+        # what a reducer makes of it, and is tied to the value before: more than the model says.
+        at = pick // 4 if "messages" in chosen else 1
+        self.graph.update_state(self.config(thread, at), chosen, as_node=node)
 
     def forget(self, pick: int) -> None:
         live = sorted(
@@ -341,7 +344,7 @@ class World:
         found: dict[str, Any] = {}
         for name, value in known.values.items():
             if name == "messages":
-                found[name] = self._messages(value)
+                found[name] = self._messages(key, value)
             elif isinstance(value, list):
                 found[name] = [one for one in value if not words_of(one) & self.gone]
             else:
@@ -360,13 +363,21 @@ class World:
             at = None if parent is None else (key[0], parent)
         return None
 
-    def _messages(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        left = []
-        for one in messages:
-            if words_of(one) & self.gone:
-                continue
+    def _messages(self, key: tuple[str, str], messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        left: list[BaseMessage] = []
+        surviving = [one for one in messages if not words_of(one) & self.gone]
+        # A result that its task has written already is in the checkpoints after this one.
+        after = [
+            one
+            for other, known in self.known.items()
+            if other[0] == key[0] and known.parent == key[1]
+            for one in known.values.get("messages", [])
+            if not words_of(one) & self.gone
+        ]
+        answered = {call for one in (*surviving, *after) for call in pairing.results_of(one)}
+        for one in surviving:
             calls = getattr(one, "tool_calls", [])
-            kept = [call for call in calls if call["id"] not in self.gone_calls]
+            kept = [call for call in calls if call["id"] not in self.gone_calls - answered]
             left.append(one if kept == calls else one.model_copy(update={"tool_calls": kept}))
         return left
 
