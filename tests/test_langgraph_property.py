@@ -16,7 +16,8 @@ from typing import Annotated, Any
 
 import pairing
 import pytest
-from graphs import Config, Graph
+from forgotten import resumption
+from graphs import Config, Graph, Specimen, Way, named
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.language_models import BaseChatModel
@@ -473,3 +474,58 @@ def test_every_checkpoint_reads_what_the_model_says_on_postgres(
         played_on(postgres_url, names, plan, state)
 
     holds()
+
+
+# invariant I8 with real agents: whichever record is forgotten, the thread stays valid
+
+AGENTS = [
+    "parallel calls",
+    "watched agent, still waiting",
+    "agent in a tool",
+    "structured",
+    "summarizing",
+    "agent on a delta channel",
+]
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_whichever_record_goes_the_thread_is_one_that_a_provider_takes(
+    name: str, sqlite_url: str
+) -> None:
+    specimen = named(name)
+    with Memory.open(sqlite_url, embedder=None) as memory:
+        first, _ = _talk(specimen, memory.workspace("all"))
+        count = len(list(first.export()))
+        found: dict[int, list[str]] = {}
+        for at in range(count):
+            left, graph = _talk(specimen, memory.workspace(f"w{at}"))
+            left.forget(ids=[list(left.export())[at].id])
+            found[at] = _invalid(graph)
+            state = graph.get_state({"configurable": {"thread_id": "t"}})
+            way = Way("invoke")
+            if state.next:
+                way.run(graph, resumption(state), {"configurable": {"thread_id": "t"}})
+                found[at] += _invalid(graph)
+            way.run(graph, specimen.then(), {"configurable": {"thread_id": "t"}})
+            found[at] += _invalid(graph)
+    assert count > 5
+    assert {at: problems for at, problems in found.items() if problems} == {}
+
+
+def _talk(specimen: Specimen, memory: Memory) -> tuple[Memory, Graph]:
+    graph = specimen.build(DeLLMSaver(memory, **specimen.options))
+    specimen.play(graph, {"configurable": {"thread_id": "t"}})
+    return memory, graph
+
+
+def _invalid(graph: Graph) -> list[str]:
+    """Return what is wrong with the state of any checkpoint of the thread.
+
+    An older checkpoint is between two steps, even if what was to come next was erased.
+    """
+    states = list(graph.get_state_history({"configurable": {"thread_id": "t"}}))
+    return [
+        f"{state.metadata['step']}: {one}"
+        for at, state in enumerate(states)
+        for one in pairing.problems(state.values.get("messages", []), paused=bool(at or state.next))
+    ]
