@@ -214,6 +214,7 @@ class Checkpoints:
 
     def erased_calls(self, thread: str, calls: Collection[str]) -> set[str]:
         """Return those of a thread's tool calls whose result was erased."""
+        check_text(thread, "thread=")
         calls = texts(calls, "calls=")
         with self._engine.reading(self.workspace) as (tx, scope):
             return restoring.erased_calls(tx, scope, thread, calls)
