@@ -242,11 +242,13 @@ EXIT = [Way("invoke", "exit"), Way("ainvoke", "exit")]
 
 
 def runs(*ways: Way, spots: Sequence[Spot] = SPOTS) -> Any:
-    """Run every spot in the usual ways, sync and async, and two of them in every way."""
-    pairs = [(spot, way) for spot in spots for way in (INVOKE, AINVOKE)]
-    pairs += [(spot, way) for spot in spots if spot.build in FULLY for way in ways]
-    pairs = list(dict.fromkeys(pairs))
-    return pytest.mark.parametrize(("spot", "way"), pairs, ids=str)
+    """Run every spot sync and async, and two of them in every way; on PostgreSQL a part of that."""
+    usual = [(spot, way) for spot in spots for way in (INVOKE, AINVOKE)]
+    more = [(spot, way) for spot in spots if spot.build in FULLY for way in ways]
+    cases = [("sqlite", spot, way) for spot, way in dict.fromkeys(usual + more)]
+    cases += [("postgres", spot, (INVOKE, AINVOKE)[at % 2]) for at, spot in enumerate(spots)]
+    cases += [("postgres", spots[0], way) for way in ways if way.durability]
+    return pytest.mark.parametrize(("url", "spot", "way"), cases, ids=str, indirect=["url"])
 
 
 @dataclass
@@ -435,7 +437,7 @@ def test_a_deleted_thread_stays_deleted_although_a_run_goes_on_with_it(
     assert len(one.messages()) > 1
 
 
-@pytest.mark.parametrize("way", [INVOKE, AINVOKE, STREAM], ids=str)
+@pytest.mark.parametrize("way", [INVOKE, AINVOKE], ids=str)
 def test_a_new_thread_that_is_deleted_in_its_first_run_stays_deleted(
     way: Way, case: Callable[..., Case]
 ) -> None:
@@ -571,8 +573,16 @@ TO_COME = {
 }
 
 
-@pytest.mark.parametrize("way", [INVOKE, AINVOKE], ids=str)
-@pytest.mark.parametrize("build", TO_COME, ids=lambda one: one.__name__)
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("url", "build", "way"),
+    [
+        *(("sqlite", build, way) for build in TO_COME for way in (INVOKE, AINVOKE)),
+        ("postgres", between_nodes, INVOKE),
+    ],
+    indirect=["url"],
+    ids=lambda one: getattr(one, "__name__", str(one)),
+)
 def test_every_old_checkpoint_can_be_run_again_and_all_of_it_is_stored(
     build: Any, way: Way, case: Callable[..., Case]
 ) -> None:
@@ -582,7 +592,7 @@ def test_every_old_checkpoint_can_be_run_again_and_all_of_it_is_stored(
     states = held(one)
     one.memory.forget(STATEMENT)
     again = {"messages": [HumanMessage("again")]}
-    for state in states:
+    for state in states[::2]:
         if state.next == ("__start__",):
             continue
         before = one.graph.get_state(state.config).values.get("messages", [])
@@ -651,8 +661,15 @@ def waiting_inside(gate: Gate, look: Any, saver: Saver) -> Graph:
     return outer.compile(checkpointer=saver, interrupt_before=["n1"])
 
 
-@pytest.mark.parametrize("way", [INVOKE, AINVOKE], ids=str)
-@pytest.mark.parametrize("runs", range(5))
+@pytest.mark.parametrize(
+    ("url", "runs", "way"),
+    [
+        *(("sqlite", runs, way) for runs in (0, 1, 3) for way in (INVOKE, AINVOKE)),
+        ("postgres", 0, AINVOKE),
+    ],
+    indirect=["url"],
+    ids=str,
+)
 def test_a_subgraph_that_waits_is_resumed_with_all_that_survives(
     runs: int, way: Way, case: Callable[..., Case]
 ) -> None:
@@ -741,9 +758,15 @@ def test_after_something_was_hidden_or_redacted_everything_new_is_stored(
 # a run in another process
 
 
-@pytest.mark.parametrize("act", ["forget", "delete"])
-@pytest.mark.parametrize("durability", ["async", "exit"])
-@pytest.mark.parametrize("name", ["between_nodes", "in_a_summary"])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "durability", "act"),
+    [
+        ("between_nodes", "async", "forget"),
+        ("in_a_summary", "exit", "forget"),
+        ("between_nodes", "async", "delete"),
+    ],
+)
 def test_a_run_in_another_process_brings_nothing_back(
     name: str, durability: str, act: str, url: str, case: Callable[..., Case]
 ) -> None:
