@@ -6,7 +6,7 @@ Comparing is done a list at a time, by identity first: it happens at every step 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from operator import attrgetter, is_
@@ -14,7 +14,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-_OTHERS = ("tool_calls", "additional_kwargs", "response_metadata", "artifact", "status")
+_WITNESSES = ("name", "tool_calls", "additional_kwargs", "response_metadata", "artifact", "status")
 NEWEST = 32  # messages at the end of a list that are looked at in every part, not only content
 _CONTENT = attrgetter("content")
 _FIELDS = attrgetter("__dict__")
@@ -27,12 +27,27 @@ def copied(value: Any) -> Any:
 
 
 def witness(message: BaseMessage) -> tuple[Any, ...]:
-    """Return what would change if the message were changed in place."""
-    fields = message.__dict__
-    return (
-        fields.get("name"),
-        *(copied(fields.get(name)) for name in _OTHERS),
-    )
+    """Return a copy of what would change if the message were changed in place."""
+    return tuple(map(copied, map(message.__dict__.get, _WITNESSES)))
+
+
+def attested(message: BaseMessage, was: tuple[Any, ...]) -> bool:
+    """Whether a message is still as it was witnessed."""
+    return tuple(map(message.__dict__.get, _WITNESSES)) == was
+
+
+def contents_of(messages: Iterable[BaseMessage]) -> list[Any]:
+    """Return what messages say, in order."""
+    return list(map(_CONTENT, messages))
+
+
+def common(some: Sequence[Any], others: Sequence[Any]) -> int:
+    """Return how many things both begin with that are the same or equal."""
+    most = min(len(some), len(others))
+    if some[:most] == others[:most]:
+        return most
+    pairs = enumerate(zip(some, others, strict=False))
+    return next((at for at, (one, other) in pairs if one is not other and one != other), most)
 
 
 @dataclass(slots=True)
@@ -53,7 +68,7 @@ class Known:
         content = message.content
         if content is not self.content and (type(content) is str or content != self.content):
             return False
-        return self.rest == witness(message)
+        return attested(message, self.rest)
 
 
 @dataclass(slots=True)
@@ -75,7 +90,7 @@ class ItemList:
     odd: dict[int, Any]  # contents that are no strings, as they were
     messages: bool
     states: dict[int, State]  # what records hold of items that are neither messages nor strings
-    members: set[int] | None = None  # the objects' identities, once somebody asked
+    members: dict[int, int] | None = None  # where each object stands first, once somebody asked
     newest: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def shared(self, objects: Sequence[Any]) -> int:
@@ -107,23 +122,21 @@ class ItemList:
 
     def _unchanged(self, most: int) -> int:
         """Return how many of the first objects have the content that their records have."""
-        contents = list(map(_CONTENT, self.objects[:most]))
-        if not all(map(is_, contents, self.contents)):
-            pairs = enumerate(zip(contents, self.contents, strict=False))
-            most = next((at for at, (one, other) in pairs if one is not other), most)
+        contents = contents_of(self.objects[:most])
+        most = common(contents, self.contents)
         changed = (at for at, was in self.odd.items() if at < most and contents[at] != was)
         other = (
-            at for at, was in self.newest.items() if at < most and witness(self.objects[at]) != was
+            at
+            for at, was in self.newest.items()
+            if at < most and not attested(self.objects[at], was)
         )
         return min([most, *changed, *other])
 
     def position(self, item: Any) -> int | None:
         """Return where an object stands; None if it does not."""
         if self.members is None:
-            self.members = set(map(id, self.objects))
-        if id(item) not in self.members:
-            return None
-        return next((at for at, one in enumerate(self.objects) if one is item), None)
+            self.members = _positions(self.objects)
+        return self.members.get(id(item))
 
     def unchanged(self, message: BaseMessage) -> int | None:
         """Return where a message stands, unchanged; None if it does not."""
@@ -132,7 +145,7 @@ class ItemList:
             return None
         was = self.odd.get(at, self.contents[at])
         same = message.content is was or (type(was) is not str and message.content == was)
-        if at in self.newest and self.newest[at] != witness(message):
+        if at in self.newest and not attested(message, self.newest[at]):
             return None
         return at if same else None
 
@@ -157,6 +170,12 @@ class Beginning:
 NOTHING = Beginning([], True, {})
 
 
+def _positions(objects: Sequence[Any], start: int = 0) -> dict[int, int]:
+    """Return where each object stands first, by its identity."""
+    last = start + len(objects) - 1
+    return {id(one): last - at for at, one in enumerate(reversed(objects))}
+
+
 def listed(
     objects: Sequence[Any], ids: Sequence[int], old: ItemList | None, states: Mapping[int, State]
 ) -> ItemList:
@@ -165,7 +184,7 @@ def listed(
     new = objects[start:]
     kinds = set(map(type, new))
     messages = all(issubclass(one, BaseMessage) for one in kinds) and (old is None or old.messages)
-    contents = list(map(_CONTENT, new)) if messages else []
+    contents = contents_of(new) if messages else []
     odd: dict[int, Any] = {}
     if not set(map(type, contents)) <= {str}:
         odd = {at: copied(one) for at, one in enumerate(contents, start) if type(one) is not str}
@@ -177,7 +196,7 @@ def listed(
             list(objects), contents, list(ids), odd, messages, dict(states), newest=newest
         )
     if old.members is not None:
-        old.members.update(map(id, new))
+        old.members = {**_positions(new, start), **old.members}
     return ItemList(
         list(objects),
         old.contents + contents,

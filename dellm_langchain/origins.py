@@ -26,6 +26,7 @@ from dellm import Atom, Draft, Place, Sources
 from .addresses import thread_name
 from .calls import Call
 from .capture import captured
+from .item_lists import common, contents_of
 from .messages import draft_of
 from .objects import Objects
 
@@ -290,16 +291,8 @@ class Origins:
         ):
             head += 1
         known = self._objects.prefix(messages[head:]).ids
-        changed = next(
-            (
-                at
-                for at in range(len(known))
-                if messages[head + at].content is not contents[head + at]
-                and messages[head + at].content != contents[head + at]
-            ),
-            len(known),
-        )
-        known = known[:changed]
+        here = slice(head, head + len(known))
+        known = known[: common(contents_of(messages[here]), contents[here])]
         rest = [*range(head), *range(head + len(known), len(messages))]
         named = {
             at: atom for at in rest if (atom := self._system(call, at, messages[at], contents[at]))
