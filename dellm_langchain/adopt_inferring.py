@@ -110,7 +110,7 @@ class Inferred(Origins):
         if read.holds(message):
             return self.of_rest()  # of which nothing is known any more
         edited = message.id in read.edited
-        if self.given or (read.merged and not edited and _from_a_user(message)):
+        if self.given or (read.merged and not edited and from_a_user(message)):
             return None
         known, looked_up = self._context()
         # What cannot be looked up is found, or missed, with all that its checkpoint holds.
@@ -183,7 +183,7 @@ class Inferred(Origins):
         return Atom(draft_of(message, self._task.thread, self._serde), lookup=True)
 
 
-def _from_a_user(message: BaseMessage) -> bool:
+def from_a_user(message: BaseMessage) -> bool:
     """Whether a message is of a kind that users and programmers give; middleware marks its own."""
     made = isinstance(message, (HumanMessage, SystemMessage))
     return made and "lc_source" not in message.additional_kwargs

@@ -11,7 +11,7 @@ import json
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -23,6 +23,8 @@ from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSeriali
 from langgraph.checkpoint.serde.types import TASKS
 
 from dellm import DellmError, InvalidInput, StorageError, UnsupportedHere
+
+from .adopt_databases import file_of, is_busy, is_served, postgres_opened, sqlite_opened
 
 if TYPE_CHECKING:
     import psycopg
@@ -158,9 +160,7 @@ def open_stock(source: str, decoder: Decoder) -> AbstractContextManager[Stock]:
 
     Raises InvalidInput, StorageError, UnsupportedHere.
     """
-    if source.startswith(("postgresql://", "postgres://")):
-        return _postgres(source, decoder)
-    return _sqlite(Path(source.removeprefix("sqlite:///")), decoder)
+    return _postgres(source, decoder) if is_served(source) else _sqlite(file_of(source), decoder)
 
 
 # SQLite
@@ -168,25 +168,8 @@ def open_stock(source: str, decoder: Decoder) -> AbstractContextManager[Stock]:
 
 @contextmanager
 def _sqlite(path: Path, decoder: Decoder) -> Iterator[Stock]:
-    if not path.is_file():
-        raise InvalidInput("There is no file at the path of the source.")
-    try:
-        with closing(_connected(path)) as connection:
-            yield SqliteStock(connection, path, decoder)
-    except sqlite3.Error as error:
-        raise StorageError(f"The source cannot be read ({type(error).__name__}).") from error
-
-
-def _busy(path: Path) -> bool:
-    """Whether someone has the database open, or left it without closing it."""
-    return any(path.with_name(path.name + end).exists() for end in ("-wal", "-journal"))
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    # Even a reader creates files beside a database in WAL mode, and leaves them there.
-    still = "" if _busy(path) else "&immutable=1"
-    uri = f"{path.resolve().as_uri()}?mode=ro{still}"
-    return sqlite3.connect(uri, uri=True, isolation_level=None)
+    with sqlite_opened(path) as connection:
+        yield SqliteStock(connection, path, decoder)
 
 
 class SqliteStock:
@@ -210,7 +193,7 @@ class SqliteStock:
 
     def _stamp(self) -> tuple[bool, int, int]:
         stat = self._path.stat()
-        return _busy(self._path), stat.st_mtime_ns, stat.st_size
+        return is_busy(self._path), stat.st_mtime_ns, stat.st_size
 
     def threads(self) -> dict[str, int]:
         """See Stock."""
@@ -291,19 +274,8 @@ def _with_sends(checkpoint: dict[str, Any], sends: Any) -> dict[str, Any]:
 
 @contextmanager
 def _postgres(url: str, decoder: Decoder) -> Iterator[Stock]:
-    try:
-        psycopg = import_module("psycopg")
-    except ImportError as error:
-        raise UnsupportedHere(
-            "Reading from PostgreSQL needs psycopg.", remedy='pip install "dellm[postgres]"'
-        ) from error
-    try:
-        with closing(psycopg.connect(url, autocommit=True)) as connection:
-            connection.read_only = True
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            yield PostgresStock(connection, decoder)
-    except psycopg.Error as error:
-        raise StorageError(f"The source cannot be read ({type(error).__name__}).") from error
+    with postgres_opened(url) as connection:
+        yield PostgresStock(connection, decoder)
 
 
 class PostgresStock:
