@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .cells import Atom, Cell, Fields, Literal, Many, Place, Sources, Stored, Version, Wrapped
     from .checkpoint_drafts import Checkpoint, TaskWrite
     from .checkpoints import Checkpoints, Snapshot, Written
+    from .conversations import Conversations, Said, Saying
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
     from .requests import Request, RequestKind, recognise
@@ -60,6 +61,7 @@ _LATER = {
     ),
     "checkpoint_drafts": ("Checkpoint", "TaskWrite"),
     "checkpoints": ("Checkpoints", "Snapshot", "Written"),
+    "conversations": ("Conversations", "Said", "Saying"),
     "restoring": ("Held", "Loaded", "StoredWrite"),
     "embedding": ("HashingEmbedder", "MiniLMEmbedder", "OpenAIEmbedder"),
     "models": ("ExtractiveReader", "Model", "OpenAIModel", "SmolModel"),
@@ -88,6 +90,7 @@ __all__ = [
     "Chosen",
     "Context",
     "ContextForgotten",
+    "Conversations",
     "DatabaseClosed",
     "DellmError",
     "Draft",
@@ -125,6 +128,8 @@ __all__ = [
     "Reply",
     "Request",
     "RequestKind",
+    "Said",
+    "Saying",
     "ScanReport",
     "SchemaError",
     "ScrubReport",

@@ -135,13 +135,16 @@ def delete_thread(work: Work, thread: str) -> Receipt | None:
         tx.run("delete from line where ws = :ws and id = :line", ws=scope.ws, line=line)
     receipt = _erase(work, Selector(thread=thread))
     if lines or receipt is not None:
-        tx.run(
-            "delete from ended where ws = :ws and digest = :digest",
-            ws=scope.ws,
-            digest=_thread_digest(scope, thread),
-        )
-        bury(tx, scope.ws, _thread_digest(scope, thread), work.at)
+        end(tx, scope, thread, work.at)
     return receipt
+
+
+def end(tx: Tx, scope: Scope, thread: str, at: int) -> None:
+    """Refuse from now on what a run that is under way writes to the thread."""
+    last = ended_at(tx, scope, thread) or 0
+    digest = _thread_digest(scope, thread)
+    tx.run("delete from ended where ws = :ws and digest = :digest", ws=scope.ws, digest=digest)
+    bury(tx, scope.ws, digest, max(at, last + 1))
 
 
 def _erase(work: Work, selector: Selector) -> Receipt | None:

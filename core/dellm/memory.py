@@ -14,6 +14,7 @@ from . import forget as forgetting
 from . import indexing, planning, receipts, scrub, sequences, storing, values
 from .arguments import check_callable, check_iterable, check_text, check_whole, whole_numbers
 from .checkpoints import Checkpoints
+from .conversations import Conversations
 from .database import Clock, now, open_database
 from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, Engine, Options
@@ -97,6 +98,11 @@ class Memory(Recall):
     def checkpoints(self) -> Checkpoints:
         """The checkpoints of agent graphs in this workspace; adapters use it."""
         return Checkpoints(self._engine, self.id)
+
+    @property
+    def conversations(self) -> Conversations:
+        """The threads of messages of this workspace as chat histories keep them; adapters use it."""
+        return Conversations(self._engine, self.id)
 
     @property
     def identity(self) -> int:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from . import cells, ledger, provenance, storing
 from .bodies import Body, load_body, pack_id, unpack_id
 from .cells import Place, Stored
-from .database import Scope, Tx
+from .database import Row, Scope, Tx
 from .encoding import decode, load_json
 from .keeping import Kept, Known
 from .naming import Naming
@@ -284,6 +284,11 @@ def read(tx: Tx, ws: int, ids: Iterable[int], at: int) -> list[Held]:
         ids=list(ids),
         at=at,
     )
+    return held(rows)
+
+
+def held(rows: Iterable[Row]) -> list[Held]:
+    """Return rows of id, kind, role, text, fid, payload, metadata and retention_until as values."""
     return [
         # Written out: a long thread has thousands of rows, and most need no decoding.
         Held(

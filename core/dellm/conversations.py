@@ -1,0 +1,222 @@
+"""Threads of messages outside of any graph: read in order, and added to, each in one transaction.
+
+An adapter that keeps a chat history says what each message was made from; what was erased while a
+run was under way, and what was made from it, is refused. Reached as `memory.conversations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from . import discarding
+from .arguments import check_iterable, check_kind, check_text, check_whole, texts, whole_numbers
+from .cells import Atom, Sources
+from .checkpoints import Checkpoints
+from .database import Scope, Tx
+from .encoding import decode, encode
+from .engine import Engine
+from .records import Draft
+from .restoring import Held, held
+from .settling import Settling, bury
+from .storing import check_thread, fid_digest
+
+NEVER = 0  # a thread that was never ended
+_COLUMNS = "id, kind, role, text, fid, payload, metadata, retention_until"
+_SPOKEN = (
+    "kind in ('message', 'tool') and status in (0, 3) "
+    "and (retention_until is null or retention_until > :at)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The messages of a thread, oldest first, as of one moment.
+
+    `generation` is the workspace's then; `ended` when the thread was last ended, in microseconds
+    since 1970 (NEVER: it was not). `complete`: there is none before the first of them.
+    """
+
+    messages: list[Held] = field(repr=False)
+    generation: int
+    ended: int
+    complete: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class Saying:
+    """A message to add, with what it was made from.
+
+    In the order of the prompt: the records `parents`, then other sayings of the same call, `after`.
+    `whole`: all that is in the thread, and all before it in the call. `of`: a record that is the
+    message; it is not stored again. `inexact`: the parents may be more than what it was made from.
+    Afterwards `id` is its record, None when it was refused.
+    """
+
+    draft: Draft = field(repr=False)
+    parents: Sequence[int] = ()
+    after: Sequence[Saying] = ()
+    whole: bool = False
+    inexact: bool = False
+    of: int | None = None
+    id: int | None = None
+
+
+class Conversations:
+    """The threads of messages of one workspace. Thread-safe."""
+
+    def __init__(self, engine: Engine, workspace: str) -> None:
+        """Use Memory.conversations instead."""
+        self._engine = engine
+        self.workspace = workspace
+        self._checkpoints = Checkpoints(engine, workspace)
+
+    def read(self, thread: str, *, last: int | None = None, before: int | None = None) -> Said:
+        """Return the messages of a thread, or its newest `last`; only those before a record's id.
+
+        Raises InvalidInput, StorageError.
+        """
+        _check_name(thread)
+        for name, number in (("last=", last), ("before=", before)):
+            if number is not None:
+                check_whole(number, name)
+        most = (1 << 62) if last is None else max(last, 0)
+        with self._engine.reading(self.workspace) as (tx, scope):
+            rows = tx.all(
+                f"select {_COLUMNS} from record where ws = :ws and thread = :thread and {_SPOKEN} "
+                "and (cast(:before as bigint) is null or place < :before) "
+                "order by place desc, id desc limit :most",
+                ws=scope.ws,
+                thread=encode(thread),
+                at=self._engine.options.clock(),
+                before=before,
+                most=most,
+            )
+            rows.reverse()
+            generation, ended = _standing(tx, scope, thread)
+            return Said(held(rows), generation, ended, len(rows) < most)
+
+    def find(self, thread: str, names: Sequence[str]) -> dict[str, Held]:
+        """Return the usable messages of a thread that have these ids of their framework."""
+        _check_name(thread)
+        names = texts(names, "names=")
+        with self._engine.reading(self.workspace) as (tx, scope):
+            rows = tx.all(
+                f"select {_COLUMNS} from record where ws = :ws and thread = :thread "
+                f"and fid in :fids and {_SPOKEN} order by version",
+                ws=scope.ws,
+                thread=encode(thread),
+                fids=sorted({encode(one) for one in names}),
+                at=self._engine.options.clock(),
+            )
+        return {one.framework_id or "": one for one in held(rows)}
+
+    def add(
+        self, thread: str, said: Sequence[Saying], *, trusted: int = -1, ended: int | None = None
+    ) -> int:
+        """Add messages to a thread, in one transaction; return the workspace's generation.
+
+        One that is there already, whatever it says, is not stored again; one that was erased, or
+        was made from what was erased or redacted, is refused. `trusted` is the generation in which
+        the caller knew all the parents to be there. `ended`: when the thread had last been ended
+        as the caller knew it; if it was ended since, all is refused. Raises InvalidInput,
+        StorageError.
+        """
+        _check_name(thread)
+        check_iterable(said, "said=")
+        for one in said:
+            _check_saying(one)
+        check_whole(trusted, "trusted=")
+        with self._checkpoints._writing(thread, trusted) as writing:  # noqa: SLF001 - one write
+            tx, scope = writing.tx, writing.scope
+            if ended is not None and ended != (discarding.ended_at(tx, scope, thread) or NEVER):
+                _refuse(tx, scope, said, writing.desk.at)
+                return writing.generation
+            atoms = _atoms(tx, scope, thread, said)
+            Settling(writing.desk, writing).settle(atoms.values())
+            for one, atom in atoms.items():
+                one.id = atom.id
+            return writing.generation
+
+    def end(self, thread: str) -> None:
+        """Refuse from now on what a run that is under way adds to the thread. Erases nothing."""
+        _check_name(thread)
+        with self._engine.writing(self.workspace, durable=True) as (tx, scope):
+            discarding.end(tx, scope, thread, self._engine.options.clock())
+
+
+def _standing(tx: Tx, scope: Scope, thread: str) -> tuple[int, int]:
+    """Return the workspace's generation, and when the thread was last ended."""
+    row = tx.one("select generation from workspace where ws = :ws", ws=scope.ws)
+    if row is None:
+        return 0, NEVER
+    return int(row[0]), discarding.ended_at(tx, scope, thread) or NEVER
+
+
+def _atoms(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[Saying, Atom]:
+    there = _there(tx, scope, thread, said)
+    whole = _everything(tx, scope, thread) if any(one.whole for one in said) else []
+    atoms: dict[Saying, Atom] = {}
+    by_name: dict[str, Atom] = {}
+    for one in said:
+        name = one.draft.framework_id
+        if name in by_name:
+            atoms[one] = by_name[name]
+            continue
+        known = there.get(name) if one.of is None and name is not None else one.of
+        if known is not None:
+            atom = Atom(known=known)
+        else:
+            parents = whole if one.whole else one.parents
+            before = list(atoms.values()) if one.whole else [atoms[it] for it in one.after]
+            made = Sources(known=parents, context=list(dict.fromkeys(before)), inexact=one.inexact)
+            atom = Atom(one.draft, made=made if parents or before or one.inexact else None)
+        atoms[one] = atom
+        if name is not None:
+            by_name[name] = atom
+    return atoms
+
+
+def _there(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[str, int]:
+    """Return the records of the sayings that are stored already, by name; 0 for one not usable."""
+    names = {one.draft.framework_id for one in said if one.of is None}
+    rows = tx.all(
+        "select fid, id, status from record where ws = :ws and thread = :thread and fid in :fids "
+        "order by version",
+        ws=scope.ws,
+        thread=encode(thread),
+        fids=sorted(encode(one) for one in names if one is not None),
+    )
+    return {decode(fid): id_ if status in (0, 3) else 0 for fid, id_, status in rows}
+
+
+def _everything(tx: Tx, scope: Scope, thread: str) -> list[int]:
+    rows = tx.all(
+        "select id from record where ws = :ws and thread = :thread and status in (0, 3) "
+        "order by id",
+        ws=scope.ws,
+        thread=encode(thread),
+    )
+    return [row[0] for row in rows]
+
+
+def _refuse(tx: Tx, scope: Scope, said: Sequence[Saying], at: int) -> None:
+    """Refuse the sayings, now and whenever they come again."""
+    for one in said:
+        one.id = None
+        name = one.draft.framework_id
+        if name is not None:
+            bury(tx, scope.ws, fid_digest(scope, one.draft.thread or "", name, 1), at)
+
+
+def _check_name(thread: str) -> None:
+    check_text(thread, "thread=")
+    check_thread(thread)
+
+
+def _check_saying(one: Saying) -> None:
+    check_kind(one, Saying, "A saying of said=")
+    check_kind(one.draft, Draft, "The draft of a saying")
+    whole_numbers(one.parents, "parents=")
+    if one.of is not None:
+        check_whole(one.of, "of=")
