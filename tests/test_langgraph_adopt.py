@@ -741,7 +741,7 @@ def test_the_command_adopts_and_says_what_it_did(
 
 
 def test_the_command_says_what_is_wrong(run: Callable[..., Any], tmp_path: Path) -> None:
-    assert "Known are: langgraph" in run("letters", "x", code=2).stderr
+    assert "Known are: langchain, langgraph" in run("letters", "x", code=2).stderr
     assert "no file" in run("langgraph", "nowhere.db", code=2).stderr
     with sqlite3.connect(tmp_path / "other.db") as raw:
         raw.execute("create table checkpoints(id)")

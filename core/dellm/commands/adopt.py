@@ -5,6 +5,7 @@ What can be read is found by entry points of the group "dellm.adopters"; this pa
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,10 +19,14 @@ from dellm.errors import InvalidInput, UnsupportedHere
 from dellm.memory import Memory
 
 GROUP = "dellm.adopters"
+SHOWN = 20  # ids that are printed; --json prints all
 
 
 class Adopter(Protocol):
-    """Reads a source into a memory's workspace. See dellm_langchain.adopting.adopt."""
+    """Reads a source into a memory's workspace. See dellm_langchain.adopting.adopt.
+
+    It may have the options `lossy`, `table` and `session_column` besides.
+    """
 
     def __call__(
         self,
@@ -29,10 +34,13 @@ class Adopter(Protocol):
         memory: Memory,
         *,
         threads: list[str],
-        lossy: bool,
         progress: Callable[[int, int], None],
-    ) -> Mapping[str, int]:
-        """Return what was seen and written, by name; `progress(done, total)` is called on the way."""
+        **options: Any,
+    ) -> Mapping[str, int | list[str]]:
+        """Return what was seen and written, by name: a number, or the ids of what there is to look at.
+
+        `progress(done, total)` is called on the way.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,9 @@ def register(app: typer.Typer) -> None:
 
 def adopt(
     target: Target,
-    what: Annotated[str, typer.Argument(help="What the source is of: langgraph.")],
+    what: Annotated[
+        str, typer.Argument(help="What the source is of: langchain (chat histories) or langgraph.")
+    ],
     source: Annotated[
         str, typer.Argument(help="Path of its SQLite file, or postgresql://...; it is only read.")
     ],
@@ -65,16 +75,40 @@ def adopt(
         bool,
         typer.Option("--lossy", help="Take objects of classes not to be had here as plain data."),
     ] = False,
+    table: Annotated[
+        str | None, typer.Option("--table", help="The table of the chat histories.")
+    ] = None,
+    session_column: Annotated[
+        str | None, typer.Option("--session-column", help="Its column that names the session.")
+    ] = None,
 ) -> int:
     """Read another tool's database into the memory, with contexts inferred.
 
     It can be broken off and run again at any time; what is there already is left as it is.
     """
     read = adopter(what)
+    said = {"lossy": lossy or None, "table": table, "session_column": session_column}
+    options = {name: value for name, value in said.items() if value is not None}
+    _check(what, read, options)
     with target.opened(create=True) as memory, _progress(target) as progress:
-        counts = read(source, memory, threads=thread or [], lossy=lossy, progress=progress)
-    target.give(dict(counts), "\n".join(f"{name}: {count:,}" for name, count in counts.items()))
+        counts = read(source, memory, threads=thread or [], progress=progress, **options)
+    target.give(dict(counts), "\n".join(_line(*one) for one in counts.items()))
     return DONE
+
+
+def _check(what: str, read: Adopter, options: Mapping[str, object]) -> None:
+    """Raise InvalidInput for an option that an adopter does not have."""
+    if unknown := options.keys() - inspect.signature(read).parameters.keys():
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(unknown))
+        raise InvalidInput(f"To adopt {what} there is no {named}.")
+
+
+def _line(name: str, found: int | list[str]) -> str:
+    """Return what is printed of one result: a number, and the first of the ids."""
+    if isinstance(found, int):
+        return f"{name}: {found:,}"
+    first = f" ({', '.join(found[:SHOWN])}{', ...' if len(found) > SHOWN else ''})" if found else ""
+    return f"{name}: {len(found):,}{first}"
 
 
 def adopter(name: str) -> Adopter:
