@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from typing import Any
+from uuid import UUID
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
@@ -41,6 +42,12 @@ def stepped(
         if name == str(thread):
             return steps if known is not None else (*steps[:at], (name, step), *steps[at + 1 :])
     return (*steps, (str(thread), step))
+
+
+def running() -> UUID | None:
+    """Return the run that the code running now belongs to, None outside of any."""
+    callbacks = (var_child_runnable_config.get() or {}).get("callbacks")
+    return getattr(callbacks, "parent_run_id", None)
 
 
 def owner() -> Hashable:

@@ -3,7 +3,8 @@
 Importing this module registers one handler for every LangChain run of the process. It keeps what
 LangGraph's saver needs to say what a written value depends on: which messages each model call read,
 joined with the task that made it through the task ids in `langgraph_checkpoint_ns`. It changes
-nothing in a run. A call that belongs to neither a graph task nor a thread is not kept.
+nothing in a run. A call that belongs to neither a graph task nor a thread is kept only once
+something needs it, such as a chat history: see `Captured.everywhere`.
 """
 
 # ruff: noqa: ARG002 - LangChain passes these arguments whether they are needed or not

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 
 from .call_index import CallIndex
-from .call_places import owner, parsed, saying, stepped, with_ambient
+from .call_places import owner, parsed, running, saying, stepped, with_ambient
 from .calls import (
     Call,
     Prompt,
@@ -38,12 +38,14 @@ class _Place(NamedTuple):
     tasks: tuple[str, ...] = ()
     node: str = ""
     tools: tuple[UUID, ...] = ()
+    runs: tuple[UUID, ...] = ()
 
 
 class _Reply(NamedTuple):
     call: Call
     generated: int
     names: frozenset[str | None]
+    text: int
 
 
 @dataclass(slots=True)
@@ -87,6 +89,33 @@ class Captured:
         self._given: weakref.WeakValueDictionary[int, BaseMessage] = weakref.WeakValueDictionary()
         self._said: dict[int, Hashable] = {}
         self._systems: OrderedDict[Hashable, tuple[weakref.ref[BaseMessage], UUID]] = OrderedDict()
+        self._everywhere = False
+
+    def everywhere(self) -> None:
+        """From now on keep also the calls that belong to neither a graph's task nor a thread."""
+        self._everywhere = True
+
+    def runs_around(self) -> tuple[UUID, ...]:
+        """Return the runs of chains and tools that the code running now is in, outermost first."""
+        place = self._places.get(run) if (run := running()) else None
+        return () if place is None else place.runs
+
+    def of_run(self, run_id: UUID) -> list[Call]:
+        """Return the calls made in a run, in order; only known after `everywhere`."""
+        with self._lock:
+            return self._index.get(("run", run_id))
+
+    def said_in(self, text: str, run_id: UUID) -> Call | None:
+        """Return the newest call of a run that generated just this text, None if there is none."""
+        said = hash(text)
+        with self._lock:
+            for call in reversed(self._index.get(("run", run_id))):
+                kept = self._kept.get(call.run_id)
+                names = set(kept.replies) if kept is not None else ()
+                replies = (one for name in names for one in self._replies[name])
+                if any(one.call is call and one.text == said for one in replies):
+                    return call
+        return None
 
     def of_task(self, task_id: str) -> list[Call]:
         """Return the calls made by a task, in order, those of nested agents and tools included."""
@@ -238,7 +267,8 @@ class Captured:
                 said = generated(message)
                 if kept and message.id and said is not None:
                     agent = kept.agent if isinstance(kept.agent, str) else message.name
-                    reply = _Reply(kept.call, said, frozenset({message.name, agent}))
+                    text = hash(str(message.text)) if self._everywhere else 0
+                    reply = _Reply(kept.call, said, frozenset({message.name, agent}), text)
                     self._replies.setdefault(message.id, []).append(reply)
                     kept.replies.append(message.id)
 
@@ -286,6 +316,7 @@ class Captured:
             return None
         if tool:
             place = place._replace(tools=(*place.tools, run_id))
+        place = place._replace(runs=(*place.runs, run_id))
         with self._lock:
             self._places[run_id] = place
             if len(self._places) > 16 * self._most_calls:
@@ -296,7 +327,7 @@ class Captured:
         above = self._places.get(parent) if parent else None
         ns, thread = metadata.get("langgraph_checkpoint_ns"), metadata.get("thread_id")
         if above is None:
-            if ns is None and thread is None:
+            if ns is None and thread is None and not self._everywhere:
                 return None
             above = _Place(run_id)
         steps = stepped(above.steps, thread, metadata.get("langgraph_step"))
@@ -337,6 +368,8 @@ class Captured:
         keys: list[Hashable] = [("task", one) for one in call.tasks]
         keys += [("tool", one) for one in place.tools]
         keys += [("step", call.owner, *one) for one in call.steps if call.tasks]
+        if self._everywhere:
+            keys += [("run", one) for one in (*place.runs, call.run_id)]
         kept = _Kept(call, call.prompt.weight, tuple(keys), agent)
         self._kept[call.run_id] = kept
         self._size += kept.weight
