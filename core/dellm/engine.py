@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TYPE_CHECKING
 
 from .database import Clock, Database, Scope, Tx, now
 from .embedding import Embedder
 from .encoding import encode
 from .errors import InvalidInput
 from .sequences import Tips
+
+if TYPE_CHECKING:
+    from .rebuilding import Rebuilder
 
 SCRUB_BELOW = 16 << 20
 _OPENED = count(1)
@@ -43,6 +47,7 @@ class Engine:
         self.options = options
         self.tips = Tips()
         self.identity = next(_OPENED)
+        self.rebuilders: dict[str, Rebuilder] = {}
         self._scopes: dict[str, Scope] = {}
         self._guard = threading.Lock()
         self._here = threading.local()  # whether this thread is inside a verb

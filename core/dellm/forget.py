@@ -8,13 +8,14 @@ is committed or nothing is.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from . import (
     ledger,
     planning,
     provenance,
+    rebuilding,
     receipts,
     repeating,
     residue,
@@ -35,12 +36,17 @@ from .selectors import Look
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What an execution needs besides the plan: time, phone region, lifetimes, limits to name."""
+    """What an execution needs besides the plan: time, phone region, lifetimes, limits to name.
+
+    `rebuilds` are the texts that were made for it, by the functions `rebuilders`.
+    """
 
     look: Look
     repeat_for: int
     out_of_reach: tuple[str, ...]
     unit: str = "span"
+    rebuilds: rebuilding.Rebuilds = rebuilding.NOTHING
+    rebuilders: Collection[str] = ()
 
 
 def lock(tx: Tx, ws: int) -> int:
@@ -91,31 +97,26 @@ def _again(tx: Tx, scope: Scope, plan: Plan, look: Look) -> Plan:
         raise PlanChanged(
             f"The plan took {len(plan)} record(s); now it would take {len(now)}, or other ones."
         )
-    return now
+    return replace(now, rebuilds=plan.rebuilds)
 
 
 def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     """Do what a plan says that was made in this transaction, after the lock; return the receipt."""
     number = ledger.head(tx, scope.ws)[0] + 1
     redacted: dict[int, int] = {}
+    rebuilt: dict[int, int] = {}
     if plan.mode == "suppress":
         rows = suppress(tx, scope, plan, number, terms.look.at)
     else:
-        versions: dict[int, Version] = {}
-        if plan.mode == "redact":
-            versions = new_versions(tx, scope, plan, terms.unit, terms.look.region)
-        left = surviving.contexts(tx, scope, plan, versions)
-        stood = _stands(tx, scope.ws, plan, list(versions)) if versions else []
-        rows = erase(tx, scope, plan, number, terms.look.at)
-        redacted = _store_versions(tx, scope, versions, plan.edges, terms.look.at)
-        _stand_in(tx, scope.ws, stood, redacted)
-        surviving.attach(tx, scope, left, redacted)
+        rows, redacted, rebuilt = _replace(tx, scope, plan, number, terms)
     body = {
         "ids": list(plan.ids),
         "matched": len(plan.matches),
         "reach": str(plan.reach),
         "relaxed": plan.reach.relaxed,
         "redacted": {str(old): new for old, new in redacted.items()},
+        "rebuilt": {str(old): new for old, new in rebuilt.items()},
+        "not_rebuilt": len(plan.rebuilds) - len(rebuilt),
         "spared": len(plan.spared),
         "held": [one.id for one in plan.held],
         "exposures": plan.exposures,
@@ -127,6 +128,25 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     until = terms.look.at + terms.repeat_for
     repeating.remember(tx, scope, plan, entry.seq, terms.look.at, until)
     return receipts.from_entry(entry, scope.name, set())
+
+
+def _replace(
+    tx: Tx, scope: Scope, plan: Plan, receipt: int, terms: Terms
+) -> tuple[dict[str, int], dict[int, int], dict[int, int]]:
+    """Erase, and store what takes the place of some: rows by table, redacted and rebuilt by old id."""
+    at, versions = terms.look.at, dict[int, Version]()
+    if plan.mode == "redact":
+        versions = new_versions(tx, scope, plan, terms.unit, terms.look.region)
+    anew = rebuilding.new_versions(tx, scope, plan, terms.rebuilds, terms.rebuilders, at)
+    versions |= anew
+    left = surviving.contexts(tx, scope, plan, versions)
+    stood = _stands(tx, scope.ws, plan, list(versions)) if versions else []
+    rows = erase(tx, scope, plan, receipt, at)
+    made = _store_versions(tx, scope, versions, plan.edges, at)
+    _stand_in(tx, scope.ws, stood, made)
+    surviving.attach(tx, scope, left, made)
+    redacted = {old: new for old, new in made.items() if old not in anew}
+    return rows, redacted, {old: made[old] for old in anew}
 
 
 def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, int]:
@@ -330,13 +350,17 @@ def _store_versions(
     copies: Iterable[Edge],
     at: int,
 ) -> dict[int, int]:
-    """Store the redacted versions, each with the context, copies and status of the old one."""
+    """Store the new versions, each with the context, copies and status of the old one.
+
+    Where a context names one that has a new version itself, it is that.
+    """
     made: dict[int, int] = {}
     for old, version in versions.items():
         draft = storing.with_free_version(tx, scope, version.draft)
         records, _ = storing.store(tx, scope, [draft], at)
         made[old] = records[0].id
-        sequences.attach_surviving(tx, scope.ws, records[0].id, version.context)
+        context = [made.get(one, one) for one in version.context]
+        sequences.attach_surviving(tx, scope.ws, records[0].id, context)
     for edge in copies:
         if (
             edge.position < 0
@@ -367,7 +391,7 @@ def _stands(tx: Tx, ws: int, plan: Plan, ids: Sequence[int]) -> list[Row]:
 
 
 def _stand_in(tx: Tx, ws: int, stood: Iterable[Row], versions: Mapping[int, int]) -> None:
-    """Put the redacted versions where the old ones stood in the values of channels."""
+    """Put the new versions where the old ones stood in the values of channels."""
     tx.many(
         "insert into edge(ws, child, pos, parent) values (:ws, :child, :pos, :parent)",
         [

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
 from . import forget as forgetting
-from . import indexing, planning, receipts, scrub, sequences, storing, values
+from . import indexing, planning, rebuilding, receipts, scrub, sequences, storing, values
 from .arguments import check_callable, check_iterable, check_text, check_whole, whole_numbers
 from .checkpoints import Checkpoints
 from .conversations import Conversations
-from .database import Clock, now, open_database
+from .database import Clock, Scope, Tx, now, open_database
 from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, Engine, Options
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
@@ -208,6 +209,23 @@ class Memory(Recall):
             check_callable(progress, "progress=")
         return indexing.index(self._engine, self.id, progress)
 
+    def rebuilder(self, name: str, make: rebuilding.Rebuilder) -> None:
+        """Register what makes a derived record anew when some of its sources are forgotten.
+
+        A record asks for it by metadata {"rebuild": name}, and so says that its payload and other
+        metadata hold no content. `make(record, sources)` returns the new text, made from the
+        sources that stay alone: never from the record's old text. It runs outside of any
+        transaction and may take its time. A source that is rebuilt as well comes with its new text
+        under its old id. None, a blank text, a failure, or a text that still holds the forgotten
+        value: then the record is erased. Holds for all workspaces of this open memory; the last one
+        of a name counts. Raises InvalidInput.
+        """
+        check_text(name, "name")
+        if not name.strip():
+            raise InvalidInput("The name of a rebuilder is blank.")
+        check_callable(make, "make")
+        self._engine.rebuilders[name] = make
+
     # plan and forget
 
     def plan(
@@ -241,6 +259,7 @@ class Memory(Recall):
                 reach=reach,
                 suspects=suspects,
                 threshold=near,
+                rebuilders=self._engine.rebuilders.keys(),
             )
 
     def _selector(self, what: str | None, selection: Selection) -> Selector:
@@ -283,8 +302,10 @@ class Memory(Recall):
     ) -> receipts.Receipt:
         """Execute a plan, or plan and execute at once; return the receipt.
 
-        Repeating it returns the same receipt. `unit` is how much "redact" takes: "span" or
-        "clause". `scrub`: clean the files too; None does so for small SQLite files.
+        Repeating it returns the same receipt. Dependents that can be rebuilt (see `rebuilder`) are,
+        which may take as long as a model does; the erasing itself is one transaction.
+        `unit` is how much "redact" takes: "span" or "clause". `scrub`: clean the files too; None
+        does so for small SQLite files.
         Raises PlanChanged, NothingMatched, PreviewRequired (a selector that guesses needs a plan),
         SelectorError, StorageError, InvalidInput (a plan together with what it does not say).
         """
@@ -296,16 +317,48 @@ class Memory(Recall):
         if selector.guesses:
             raise PreviewRequired("A selector by meaning, description or alias guesses.")
         terms = forgetting.Terms(
-            look, self._engine.options.repeat_for, self._engine.database.out_of_reach(), unit
+            look,
+            self._engine.options.repeat_for,
+            self._engine.database.out_of_reach(),
+            unit,
+            rebuilders=frozenset(self._engine.rebuilders),
         )
-        with self._engine.writing(self.id, durable=True) as (tx, scope):
-            version = forgetting.lock(tx, scope.ws)
-            if ready is None:
-                ready = planning.make(
-                    tx, scope, selector, look, mode=mode, reach=reach, suspects=False, shown=False
-                )
-            receipt = forgetting.execute(tx, scope, ready, version, terms)
+
+        def planned(tx: Tx, scope: Scope) -> Plan:
+            if ready is not None:
+                return ready
+            return planning.make(
+                tx, scope, selector, look, mode=mode, reach=reach, suspects=False, shown=False,
+                rebuilders=terms.rebuilders,
+            )  # fmt: skip
+
+        receipt = self._executed(planned, terms)
         return self._after(receipt, scrub=scrub)
+
+    def _executed(
+        self, planned: Callable[[Tx, Scope], Plan], terms: forgetting.Terms
+    ) -> receipts.Receipt:
+        """Make anew what is to be, then erase; again from the start when the memory moved meanwhile."""
+        left = rebuilding.TRIES if terms.rebuilders else 1
+        while True:
+            left -= 1
+            made = self._rebuilt(planned, terms) if terms.rebuilders else rebuilding.NOTHING
+            with self._engine.writing(self.id, durable=True) as (tx, scope):
+                version = forgetting.lock(tx, scope.ws)
+                plan = planned(tx, scope)
+                if not left or not made.is_stale(plan):
+                    return forgetting.execute(
+                        tx, scope, plan, version, replace(terms, rebuilds=made)
+                    )
+
+    def _rebuilt(
+        self, planned: Callable[[Tx, Scope], Plan], terms: forgetting.Terms
+    ) -> rebuilding.Rebuilds:
+        names, look = terms.rebuilders, terms.look
+        with self._engine.reading(self.id) as (tx, scope):
+            plan = planned(tx, scope)
+            job = rebuilding.gather(tx, scope, plan, names, look.at, look.region)
+        return rebuilding.NOTHING if job is None else job.run(dict(self._engine.rebuilders))
 
     def _after(self, receipt: receipts.Receipt, *, scrub: bool | None) -> receipts.Receipt:
         wanted = scrub

@@ -123,7 +123,11 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a forget would do. Printable as a tree; `to_json` holds no content."""
+    """What a forget would do. Printable as a tree; `to_json` holds no content.
+
+    `rebuilds` are those of its records that are made anew from what stays, where that succeeds, each
+    after what it is made from; what they say now goes like all else.
+    """
 
     workspace: str
     mode: str
@@ -139,6 +143,7 @@ class Plan:
     head: str = ""
     version: int = -1
     digest: str = ""
+    rebuilds: tuple[Dependent, ...] = ()
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -187,12 +192,13 @@ class Plan:
 
     def explain(self, id_: int) -> str:
         """Return why a record is in the plan, in one line without content; InvalidInput if it is not."""
+        after = "; to be rebuilt" if any(one.id == id_ for one in self.rebuilds) else ""
         for match in self.matches:
             if match.id == id_:
-                return match.reason
+                return match.reason + after
         for one in self.dependents:
             if one.id == id_:
-                return "made from " + " → ".join(str(node) for node in one.trace)
+                return "made from " + " → ".join(str(node) for node in one.trace) + after
         raise InvalidInput(f"Record {id_} is not in this plan.")
 
     def to_json(self) -> dict[str, Any]:
@@ -210,6 +216,7 @@ class Plan:
                 {"id": one.id, "trace": list(one.trace), "copy": one.copy}
                 for one in self.dependents
             ],
+            "rebuilt": [{"id": one.id, "trace": list(one.trace)} for one in self.rebuilds],
             "spared": [{"id": one.id, "why": one.why} for one in self.spared],
             "held": [{"id": one.id, "why": one.why} for one in self.held],
             "suspects": [{"id": one.id, "why": one.why} for one in self.suspects],
@@ -246,6 +253,9 @@ class Plan:
                 suspects=tuple(Suspect(one["id"], one["why"]) for one in data["suspects"]),
                 head=data["head"],
                 digest=data["digest"],
+                rebuilds=tuple(
+                    Dependent(one["id"], tuple(one["trace"])) for one in data.get("rebuilt", ())
+                ),
             )
             made._check()
         except (AttributeError, KeyError, TypeError, ValueError, InvalidInput):
@@ -261,8 +271,8 @@ class Plan:
             check_text(text, "A name, reason or digest")
         beside: list[Spared | Suspect] = [*self.spared, *self.held, *self.suspects]
         ids = [one.id for one in self.matches] + [one.id for one in self.dependents]
-        ids += [one.id for one in beside]
-        steps = [step for one in self.dependents for step in one.trace]
+        ids += [one.id for one in (*beside, *self.rebuilds)]
+        steps = [step for one in (*self.dependents, *self.rebuilds) for step in one.trace]
         places = [place for one in self.matches for span in one.spans for place in span]
         whole_numbers([*ids, *steps, *places], "a plan")
         for one in beside:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from . import influences, ledger, provenance, search, selectors, values
+from . import influences, ledger, provenance, rebuilding, search, selectors, values
 from .arguments import check_choice
 from .database import Filter, Scope, Tx, Vector
 from .encoding import decode
@@ -34,10 +34,12 @@ def make(
     suspects: bool = True,
     shown: bool = True,
     threshold: float | None = None,
+    rebuilders: Collection[str] = (),
 ) -> Plan:
     """Return the plan for a selector; an empty one when nothing matches.
 
     `shown` adds what only a reader needs: traces, excerpts. The digest is the same without.
+    `rebuilders` are the names by which records may ask to be made anew.
     `threshold` is the embedder's own, in cosine; None leaves meaning out of the suspects.
     Raises SelectorError, InvalidInput.
     """
@@ -53,6 +55,9 @@ def make(
     version, head = _state(tx, scope.ws)
     empty = Plan(scope.name, mode, reach, selector, (), (), head=head, version=version)
     plan = _draw(tx, scope, empty, found, shown=shown)
+    if rebuilders and mode != "suppress":
+        anew = rebuilding.wanted(tx, scope, plan, rebuilders, look.at)
+        plan = replace(plan, rebuilds=anew)
     if suspects and plan:
         plan = replace(plan, suspects=_suspects(tx, scope, plan, look, threshold))
     said = digest_of(scope.name, mode, reach, plan.matches, plan.ids)

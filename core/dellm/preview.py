@@ -35,6 +35,7 @@ def rich_tree(plan: Plan) -> Tree:
     for one in plan.dependents:
         below.setdefault(one.trace[-2] if len(one.trace) > 1 else 0, []).append(one.id)
     traces = {one.id: one for one in plan.dependents}
+    rebuilt = {one.id for one in plan.rebuilds}
     left = [MOST]
 
     def add(branch: Tree, id_: int, why: str) -> None:
@@ -44,7 +45,8 @@ def rich_tree(plan: Plan) -> Tree:
             if left[0] == 0:
                 continue
             left[0] -= 1
-            grown = above.add(Text(_line(plan, node, reason)))
+            after = "; then rebuilt from what stays" if node in rebuilt else ""
+            grown = above.add(Text(_line(plan, node, reason + after)))
             for child in reversed(below.get(node, ())):
                 path = " → ".join(str(step) for step in traces[child].trace)
                 word = "copy" if traces[child].copy else "made from it"
@@ -78,8 +80,9 @@ def _headline(plan: Plan) -> str:
         return "nothing matches: nothing would be changed"
     made = len(plan) - len(plan.matches)
     relaxed = f", relaxed reach {plan.reach}" if plan.reach.relaxed else ""
+    rebuilt = f", {len(plan.rebuilds)} of them to be rebuilt" if plan.rebuilds else ""
     threads = f" in {len(plan.threads)} thread(s)" if plan.threads else ""
-    return f"{plan.mode}: {len(plan)} record(s){threads}: {len(plan.matches)} matched, {made} made from them{relaxed}"
+    return f"{plan.mode}: {len(plan)} record(s){threads}: {len(plan.matches)} matched, {made} made from them{rebuilt}{relaxed}"
 
 
 def _line(plan: Plan, id_: int, why: str) -> str:

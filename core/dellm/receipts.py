@@ -22,6 +22,8 @@ class Receipt:
 
     `level` is the one reached so far: "suppressed" (not used any more, undoable), "erased" (no read returns it, the rows are gone) or
     "scrubbed" (its bytes were looked for in every file of the database and are in none).
+    `redacted` and `rebuilt` name the new record by the erased one in whose place it stands;
+    `not_rebuilt` counts those that were to be made anew and could not be.
     """
 
     number: int
@@ -40,6 +42,8 @@ class Receipt:
     rows: Mapping[str, int] = field(default_factory=dict)
     out_of_reach: tuple[str, ...] = ()
     digest: str = ""
+    rebuilt: Mapping[int, int] = field(default_factory=dict)
+    not_rebuilt: int = 0
 
     @property
     def id(self) -> str:
@@ -54,6 +58,8 @@ class Receipt:
         lines += [f"receipt {self.id}, {self.at:%Y-%m-%d %H:%M:%S} UTC, reach {self.reach}"]
         if self.relaxed:
             lines.append(f"relaxed reach: {self.spared} dependent(s) were left")
+        if self.rebuilt or self.not_rebuilt:
+            lines.append(f"rebuilt: {len(self.rebuilt)}, could not be rebuilt: {self.not_rebuilt}")
         if self.held:
             lines.append(f"held back: {len(self.held)} record(s)")
         for model, replies in self.exposures.items():
@@ -74,6 +80,8 @@ class Receipt:
             "ids": list(self.ids),
             "matched": self.matched,
             "redacted": {str(old): new for old, new in self.redacted.items()},
+            "rebuilt": {str(old): new for old, new in self.rebuilt.items()},
+            "not_rebuilt": self.not_rebuilt,
             "spared": self.spared,
             "held": list(self.held),
             "exposures": dict(self.exposures),
@@ -134,4 +142,7 @@ def from_entry(
         rows=body["rows"],
         out_of_reach=tuple(body["out_of_reach"]),
         digest=body["digest"],
+        # Entries from before there was any rebuilding say nothing of it.
+        rebuilt={int(old): new for old, new in body.get("rebuilt", {}).items()},
+        not_rebuilt=body.get("not_rebuilt", 0),
     )

@@ -48,10 +48,10 @@ def new_versions(tx: Tx, scope: Scope, plan: Plan, unit: str, region: str) -> di
             continue
         record = stored[match.id]
         gone = _needles(record.text, match.spans, region)
-        holds = _holding(gone, region)
+        holds = holding(gone, region)
         text = _without(record.text, _everywhere(record.text, match.spans, gone, region), unit)
         if text is not None and not holds(text.replace(MARKER, " ")):
-            versions[match.id] = Version(_draft(record, text, holds), context, record.status)
+            versions[match.id] = Version(draft_of(record, text, holds), context, record.status)
     return versions
 
 
@@ -78,8 +78,8 @@ def _without(text: str, extents: Sequence[_Extent], unit: str) -> str | None:
     return kept if any(letter.isalnum() for letter in kept.replace(MARKER, "")) else None
 
 
-def _holding(gone: Iterable[values.Needle], region: str) -> Callable[[Any], bool]:
-    """Return a test for a JSON value: whether it holds, in any spelling, what was redacted."""
+def holding(gone: Iterable[values.Needle], region: str) -> Callable[[Any], bool]:
+    """Return a test for a JSON value: whether it holds, in any spelling, one of the values."""
     tests = [values.quick(needle, region=region) for needle in gone]
 
     def holds(value: Any) -> bool:
@@ -88,8 +88,8 @@ def _holding(gone: Iterable[values.Needle], region: str) -> Callable[[Any], bool
     return holds
 
 
-def _draft(record: Record, text: str, holds: Callable[[Any], bool]) -> Draft:
-    """Return the new version: same place, role and governance, less what holds what was redacted.
+def draft_of(record: Record, text: str, holds: Callable[[Any], bool]) -> Draft:
+    """Return a new version: same place, role and governance, less what holds what was taken.
 
     Nor has it the payload, which is the framework's object with the old text.
     """

@@ -72,6 +72,14 @@ class Selector:
         """The quotes and values looked for in texts."""
         return tuple(one for one in (self.what, self.quote, self.value) if one is not None)
 
+    @property
+    def by_content(self) -> bool:
+        """Whether its matches are found by what they say, none of them by its id."""
+        if self.matched is not None:
+            return True
+        said = (*self.texts, self.keyword, self.meaning, self.description)
+        return any(said) and self.ids is None and not self.include
+
     def check(self) -> None:
         """Raise SelectorError, InvalidInput for a selector that says nothing or contradicts itself."""
         if self.matched is not None:

@@ -1,0 +1,270 @@
+"""Rebuilding: a dependent that is made anew from its surviving sources, not only erased.
+
+A summary of ten messages need not go for good because one of them does. Its record asks for it by
+name (metadata `rebuild`), a function registered under that name makes the new text, outside of any
+transaction since it may ask a model; what stands in the new text's way is checked again inside the
+one that erases. The old text goes in any case, and is never an input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+from types import MappingProxyType
+from typing import Any
+
+from . import contents, provenance, reading, values
+from .database import Scope, Tx
+from .plan import Dependent, Plan
+from .records import Record, Status
+from .redacting import Version, draft_of, holding
+
+ASKS = "rebuild"  # metadata that names the function by which a record wants to be made anew
+TRIES = 3  # how often texts are made again because the memory moved while they were made
+MOST = 20  # erased matches whose own phone numbers, mail addresses and the like are looked for
+# The kinds of value by which a text is known to still hold what an erased record said.
+TELLING = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})
+
+Rebuilder = Callable[[Record, Sequence[Record]], "str | None"]
+Sources = dict[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilds:
+    """The new texts of one forget, by old id, and the sources that each was to be made from.
+
+    `digest` is that of the plan they were made for; `holds` as in Job.
+    """
+
+    digest: str = ""
+    sources: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    texts: Mapping[int, str] = field(default_factory=dict, repr=False)
+    holds: Callable[[Any], bool] = field(default=bool, repr=False)
+
+    def is_stale(self, plan: Plan) -> bool:
+        """Whether a plan takes something else than the one that the texts were made for."""
+        return bool(self.sources or plan.rebuilds) and plan.digest != self.digest
+
+
+NOTHING = Rebuilds(sources=MappingProxyType({}), texts=MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be made: sources by old id, each after what it is made from; all records of it.
+
+    `twins` are records that hold the same content. `holds` tells whether a value holds, in any
+    spelling, what the forget takes.
+    """
+
+    digest: str
+    sources: Sources
+    twins: Mapping[int, Collection[int]]
+    records: Mapping[int, Record] = field(repr=False)
+    holds: Callable[[Any], bool] = field(repr=False)
+
+    def run(self, rebuilders: Mapping[str, Rebuilder]) -> Rebuilds:
+        """Make the texts. One that fails, is blank or still holds what goes is left out."""
+        texts: dict[int, str] = {}
+        for id_ in self.sources:
+            text = self._text(id_, texts, rebuilders)
+            if text is not None:
+                texts[id_] = text
+        return Rebuilds(self.digest, self.sources, texts, self.holds)
+
+    def _text(
+        self, id_: int, texts: Mapping[int, str], rebuilders: Mapping[str, Rebuilder]
+    ) -> str | None:
+        same = [texts[twin] for twin in self.twins[id_] if twin in texts]
+        if same:
+            return same[0]
+        record = self.records[id_]
+        sources = [one for one in (self._source(one, texts) for one in self.sources[id_]) if one]
+        make = rebuilders.get(str(record.metadata[ASKS]))
+        if not sources or make is None or _carries(record.payload, self.holds):
+            return None
+        try:
+            text = make(record, sources)
+        except Exception:  # noqa: BLE001 - the caller's own code, which may ask a model: any failure erases
+            return None
+        return text if _says_something(text) and not self.holds(text) else None
+
+    def _source(self, id_: int, texts: Mapping[int, str]) -> Record | None:
+        """Return a source; one that is rebuilt as well comes with its new text, if it has one."""
+        if id_ not in self.sources:
+            return self.records[id_]
+        old = self.records[id_]
+        return replace(old, text=texts[id_], version=old.version + 1) if id_ in texts else None
+
+
+def _says_something(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip())
+
+
+def _carries(payload: bytes | None, holds: Callable[[Any], bool]) -> bool:
+    return payload is not None and any(holds(one) for one in contents.readings(payload))
+
+
+def wanted(
+    tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int
+) -> tuple[Dependent, ...]:
+    """Return which records of a plan can be made anew, each after what it is made from.
+
+    Those ask for one of the `names`, are in use at `at`, and were made from something that goes and
+    from something that does not: a source outside of Dep(M), or one that is itself made anew. A
+    match is one of them only where it was found by what it says, which it has from there.
+    """
+    sources, _ = _found(tx, scope, plan, names, at)
+    known = {one.id: one for one in plan.dependents}
+    return tuple(known.get(id_) or _traced(tx, scope, plan, id_) for id_ in sources)
+
+
+def _traced(tx: Tx, scope: Scope, plan: Plan, id_: int) -> Dependent:
+    """Return a match as what it is as well, a dependent of another."""
+    traces = {one.id: one.trace for one in plan.dependents}
+    traces.update((one.id, (one.id,)) for one in plan.matches)
+    above = [traces[one] for one in provenance.context_of(tx, scope.ws, id_) if one in traces]
+    return Dependent(id_, (*min(above, key=len, default=()), id_))
+
+
+def _found(
+    tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int
+) -> tuple[Sources, dict[int, list[int]]]:
+    asking = _asking(tx, scope, plan, names, at)
+    if not asking:
+        return {}, {}
+    before = {id_: provenance.context_of(tx, scope.ws, id_) for id_ in asking}
+    going = set(plan.ids)
+    groups = {id_: _copies(tx, scope.ws, id_) for id_ in asking}
+    made = {id_ for id_ in asking if not going.isdisjoint(before[id_])}
+    derived = {id_ for id_ in asking if not made.isdisjoint(groups[id_])}
+    matches = {one.id for one in plan.matches} - (derived if plan.selector.by_content else set())
+    twins = {
+        id_: sorted(groups[id_] & asking - {id_})
+        for id_ in sorted(asking)
+        if groups[id_].isdisjoint(matches)
+    }
+    tainted = {*going, *(one.id for one in (*plan.spared, *plan.held))}
+    there = set(reading.several(tx, scope, sorted({i for s in before.values() for i in s}), at))
+    sources: Sources = {}
+    for id_ in _in_order(before, twins):
+        kept = tuple(one for one in dict.fromkeys(before[id_])
+                     if one in sources or (one in there and one not in tainted))  # fmt: skip
+        if kept or any(twin in sources for twin in twins[id_]):
+            sources[id_] = kept
+    return sources, twins
+
+
+def _asking(tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int) -> set[int]:
+    """Return the records of a plan, in use, that ask for one of the functions."""
+    rows = tx.all(
+        "select id from record where ws = :ws and id in :ids and metadata like :asks",
+        ws=scope.ws,
+        ids=list(plan.ids),
+        asks=f'%"{ASKS}"%',
+    )
+    found = reading.several(tx, scope, [row[0] for row in rows], at)
+    return {
+        id_
+        for id_, record in found.items()
+        if record.status == Status.ACTIVE and str(record.metadata.get(ASKS)) in names
+    }
+
+
+def _copies(tx: Tx, ws: int, id_: int) -> set[int]:
+    """Return the record and all that hold the same content, directly or by way of others."""
+    found, fresh = {id_}, {id_}
+    while fresh:
+        into = provenance.edges_into(tx, ws, sorted(fresh))
+        fresh = {one.parent for one in into if one.position < 0 and one.child > 0} - found
+        found |= fresh
+    return found
+
+
+def _in_order(
+    before: Mapping[int, Iterable[int]], twins: Mapping[int, Collection[int]]
+) -> Iterable[int]:
+    """Return the records, each after those it is made from and the older ones of its content."""
+    needs = {
+        id_: {one for one in before[id_] if one in twins} | {one for one in same if one < id_}
+        for id_, same in twins.items()
+    }
+    try:
+        return list(TopologicalSorter(needs).static_order())
+    except CycleError:  # cannot be told apart any more: then they are erased
+        return ()
+
+
+def gather(
+    tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int, region: str
+) -> Job | None:
+    """Return what a forget has to make anew, None if nothing; `region` as in Memory.open."""
+    if not plan.rebuilds:
+        return None
+    sources, twins = _listed(plan, *_found(tx, scope, plan, names, at))
+    if not sources:
+        return None
+    matched = [one.id for one in plan.matches]
+    ids = {*sources, *(one for some in sources.values() for one in some), *matched}
+    records = reading.several(tx, scope, sorted(ids), None)
+    kept = [records[one].text for some in sources.values() for one in some if one not in sources]
+    gone = _needles(plan, records, kept, region)
+    return Job(plan.digest, sources, twins, records, holding(gone, region))
+
+
+def _listed(
+    plan: Plan, sources: Sources, twins: dict[int, list[int]]
+) -> tuple[Sources, dict[int, list[int]]]:
+    """Leave out what the plan did not say would be made anew."""
+    said = {one.id for one in plan.rebuilds}
+    kept: Sources = {}
+    for id_, some in sources.items():
+        left = tuple(one for one in some if one not in sources or one in kept)
+        if id_ in said and (left or any(twin in kept for twin in twins[id_])):
+            kept[id_] = left
+    return kept, twins
+
+
+def _needles(
+    plan: Plan, records: Mapping[int, Record], kept: Sequence[str], region: str
+) -> list[values.Needle]:
+    """Return what no new text may hold: what was asked for, and the matches' own values.
+
+    A value that surviving sources hold too may come from them.
+    """
+    living = [one for one in plan.matches if one.id in records]
+    said = {*plan.selector.texts}
+    said.update(records[one.id].text[low:high] for one in living for low, high in one.spans)
+    found = [values.needle(one, region=region) for one in sorted(said) if one.strip()]
+    own = list(_own(records, [one.id for one in living[:MOST]], region))
+    return found + [one for one in own if not any(values.contains(one, text) for text in kept)]
+
+
+def _own(records: Mapping[int, Record], ids: Iterable[int], region: str) -> Iterator[values.Needle]:
+    for text in (records[id_].text[:10_000] for id_ in ids):
+        for one in values.recognise(text, region=region, kinds=TELLING):
+            yield values.needle(text[one.start : one.end], region=region, kind=one.kind)
+
+
+def new_versions(
+    tx: Tx, scope: Scope, plan: Plan, made: Rebuilds, names: Collection[str], at: int
+) -> dict[int, Version]:
+    """Return, by old id, what takes its place, each after what it is made from.
+
+    Nothing where the plan or what is there to be used is no longer what the texts were made from.
+    A context may name the old id of a record that has a new version too.
+    """
+    if not made.texts or made.digest != plan.digest:
+        return {}
+    if _listed(plan, *_found(tx, scope, plan, names, at))[0] != made.sources:
+        return {}
+    stored = reading.several(tx, scope, list(made.texts), at)
+    return {
+        id_: Version(
+            replace(draft_of(stored[id_], text, made.holds), payload=stored[id_].payload),
+            [one for one in made.sources[id_] if one not in made.sources or one in made.texts],
+            stored[id_].status,
+        )
+        for id_, text in made.texts.items()
+    }
