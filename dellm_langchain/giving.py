@@ -200,7 +200,7 @@ class Giving:
         """Return a list of messages without the calls and results that an erasure left alone."""
         if not all(isinstance(one, BaseMessage) for one in values):
             return values
-        open_calls = _unanswered(values)
+        open_calls = unanswered(values)
         erased = self._erased(open_calls) if open_calls and self._erased is not None else set()
         if not erased and not affected:
             return values
@@ -229,7 +229,7 @@ def _all_messages(
             gc.enable()
 
 
-def _unanswered(messages: Sequence[BaseMessage]) -> list[str]:
+def unanswered(messages: Sequence[BaseMessage]) -> list[str]:
     """Return the ids of tool calls that have no result in the list."""
     asked: dict[str, None] = {}
     for one in messages:

@@ -48,8 +48,9 @@ class Saying:
     """A message to add, with what it was made from.
 
     In the order of the prompt: the records `parents`, then other sayings of the same call, `after`.
-    `whole`: all that is in the thread, and all before it in the call. `of`: a record that is the
-    message; it is not stored again. `inexact`: the parents may be more than what it was made from.
+    `whole`: also all that is in the thread, and all before it in the call. `lookup`: a message of
+    a prompt that is looked for by its id, in case it was erased, and never stored. `inexact`: the
+    parents may be more than what it was made from.
     Afterwards `id` is its record, None when it was refused.
     """
 
@@ -58,7 +59,7 @@ class Saying:
     after: Sequence[Saying] = ()
     whole: bool = False
     inexact: bool = False
-    of: int | None = None
+    lookup: bool = False
     id: int | None = None
 
 
@@ -157,29 +158,34 @@ def _atoms(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[Sa
     there = _there(tx, scope, thread, said)
     whole = _everything(tx, scope, thread) if any(one.whole for one in said) else []
     atoms: dict[Saying, Atom] = {}
-    by_name: dict[str, Atom] = {}
-    for one in said:
+    by_name: dict[str | None, Atom] = {}
+
+    def atom_of(one: Saying) -> Atom:
         name = one.draft.framework_id
-        if name in by_name:
-            atoms[one] = by_name[name]
-            continue
-        known = there.get(name) if one.of is None and name is not None else one.of
+        if one not in atoms:
+            known = by_name.get(name) if name is not None else None
+            atoms[one] = known or made(one, there.get(name) if name is not None else None)
+            by_name[name] = atoms[one]
+        return atoms[one]
+
+    def made(one: Saying, known: int | None) -> Atom:
+        if one.lookup:
+            return Atom(one.draft, lookup=True)
         if known is not None:
-            atom = Atom(known=known)
-        else:
-            parents = whole if one.whole else one.parents
-            before = list(atoms.values()) if one.whole else [atoms[it] for it in one.after]
-            made = Sources(known=parents, context=list(dict.fromkeys(before)), inexact=one.inexact)
-            atom = Atom(one.draft, made=made if parents or before or one.inexact else None)
-        atoms[one] = atom
-        if name is not None:
-            by_name[name] = atom
-    return atoms
+            return Atom(known=known)
+        before = (
+            [*atoms.values(), *map(atom_of, one.after)] if one.whole else map(atom_of, one.after)
+        )
+        parents = list(dict.fromkeys([*whole, *one.parents])) if one.whole else one.parents
+        made = Sources(known=parents, context=list(dict.fromkeys(before)), inexact=one.inexact)
+        return Atom(one.draft, made=made if parents or made.context or one.inexact else None)
+
+    return {one: atom_of(one) for one in said}
 
 
 def _there(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[str, int]:
     """Return the records of the sayings that are stored already, by name; 0 for one not usable."""
-    names = {one.draft.framework_id for one in said if one.of is None}
+    names = {one.draft.framework_id for one in said}
     rows = tx.all(
         "select fid, id, status from record where ws = :ws and thread = :thread and fid in :fids "
         "order by version",
@@ -218,5 +224,3 @@ def _check_saying(one: Saying) -> None:
     check_kind(one, Saying, "A saying of said=")
     check_kind(one.draft, Draft, "The draft of a saying")
     whole_numbers(one.parents, "parents=")
-    if one.of is not None:
-        check_whole(one.of, "of=")

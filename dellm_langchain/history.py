@@ -1,0 +1,153 @@
+"""DeLLMChatMessageHistory: a chat history that can forget, for RunnableWithMessageHistory.
+
+A swap-in for SQLChatMessageHistory and PostgresChatMessageHistory. Source of the interface:
+langchain_core.chat_history of langchain-core 1.8, `BaseChatMessageHistory`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Self
+
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from dellm import InvalidInput, Memory, NothingMatched
+
+from .addresses import thread_name
+from .history_threads import Conversation
+
+SERDE = JsonPlusSerializer()
+
+
+class DeLLMChatMessageHistory(BaseChatMessageHistory):
+    """The messages of one thread of a Memory, each tied to what it was made from.
+
+    A reply depends on the messages of its prompt, as LangChain's callbacks show them. Where a prompt
+    holds what is no message of the history (a text that a chain made itself), or the call was not
+    seen, it depends on all that its run has read: then its record says `inexact`. What is added late,
+    after what it was made from was forgotten, is not stored.
+
+    `thread` is the session's id. `workspace` names the key of `configurable` that says in whose
+    workspace a run is; without it everything is in the workspace of `memory`. `last`: only so many
+    of the newest messages are read. `serde` writes what is not plain data in a message.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        thread: object,
+        *,
+        workspace: str | None = None,
+        last: int | None = None,
+        serde: SerializerProtocol | None = None,
+    ) -> None:
+        if not isinstance(memory, Memory):
+            raise InvalidInput("DeLLMChatMessageHistory takes a dellm.Memory.")
+        if last is not None and (type(last) is not int or last < 1):
+            raise InvalidInput("last= is a whole number above zero.")
+        self.memory = memory
+        self.thread = thread_name(thread)
+        self._key, self._last = workspace, last
+        self._serde = serde or SERDE
+        self._conversation: Conversation | None = None
+        if workspace is None:
+            self._conversation = Conversation(memory, self.thread, self._serde)
+
+    def for_workspace(self, name: str) -> Self:
+        """Return this history for one workspace: for the calls outside of any run."""
+        twin = copy.copy(self)
+        twin.memory = self.memory.workspace(name)
+        twin._key = None  # noqa: SLF001 - a copy of this very object
+        twin._conversation = Conversation(twin.memory, self.thread, self._serde)  # noqa: SLF001 - so
+        return twin
+
+    def _here(self) -> Conversation:
+        if self._conversation is not None:
+            return self._conversation
+        memory = self.memory.workspace(workspace_name(self._key or ""))
+        return Conversation(memory, self.thread, self._serde)
+
+    # reading
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override] # an attribute there
+        """The messages in order, each with an id; fresh objects at every read."""
+        return self._here().read(self._last)
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """As `messages`."""
+        return await asyncio.to_thread(lambda: self.messages)
+
+    def last(self, count: int) -> list[BaseMessage]:
+        """Return the newest `count` messages; in time that does not depend on the thread's length.
+
+        There are more when the first would be a tool's result: then the call is first.
+        """
+        if type(count) is not int or count < 0:
+            raise InvalidInput("The number of messages is a whole number, zero or more.")
+        return self._here().read(count)
+
+    async def alast(self, count: int) -> list[BaseMessage]:
+        """As `last`."""
+        return await asyncio.to_thread(self.last, count)
+
+    # writing
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Add messages in one transaction; each without an id gets one, set on the object too.
+
+        One whose id is there already is skipped; one that was erased, or made from what was erased,
+        is refused without a word.
+        """
+        self._here().add(_checked(messages))
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """As add_messages."""
+        await asyncio.to_thread(self.add_messages, messages)
+
+    # forgetting
+
+    def clear(self) -> None:
+        """Forget the whole thread and all that was made from it, in whatever thread.
+
+        What a run that is under way still writes to this thread is refused.
+        """
+        memory = self._here().memory
+        memory.conversations.end(self.thread)
+        with suppress(NothingMatched):
+            memory.forget(thread=self.thread)
+
+    async def aclear(self) -> None:
+        """As clear."""
+        await asyncio.to_thread(self.clear)
+
+
+def workspace_name(key: str) -> str:
+    """Return the workspace that the config of the running code names under `key`.
+
+    Raises InvalidInput where there is no such config, or it names none.
+    """
+    config = var_child_runnable_config.get()
+    found = (config or {}).get("configurable", {}).get(key)
+    if isinstance(found, str) and found.strip():
+        return found
+    raise InvalidInput(
+        f"The config names no workspace: {key!r} is no text in configurable."
+        if config
+        else "This call has no config that could name the workspace.",
+        remedy=f"Pass configurable={{{key!r}: ...}}, or use for_workspace(id).",
+    )
+
+
+def _checked(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    found = list(messages)
+    if not all(isinstance(one, BaseMessage) for one in found):
+        raise InvalidInput("What is to be added are messages.")
+    return found

@@ -1,0 +1,294 @@
+"""What the messages of a thread were made from, where no graph says so: told by the captured calls.
+
+A reply depends on the messages of its prompt. What a prompt holds besides (a text that a chain made
+itself) may be made of all that its run has read, so then the reply depends on all of that.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from uuid import UUID
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from dellm import Saying
+
+from .calls import Call, text_of
+from .capture import captured
+from .history_turns import Named, Owner, Turn, content_number
+from .messages import draft_of
+
+OURS = re.compile(r"dellm-(\d{1,18})", re.ASCII)  # ids given to records whose message had none
+_WORD = re.compile(r"\w{4,}|\d+")
+
+
+def name_of(record: int) -> str:
+    """Return the id of the message of a record that has none of a framework."""
+    return f"dellm-{record}"
+
+
+class Constants:
+    """System messages that were sent before, in another run, word for word. Bounded."""
+
+    def __init__(self, most: int = 1_024) -> None:
+        self._most = most
+        self._first: OrderedDict[int, UUID] = OrderedDict()
+
+    def sent_before(self, text: str, root: UUID) -> bool:
+        """Say whether another run than `root` has sent this text; keep that this one does."""
+        first = self._first.setdefault(hash(text), root)
+        self._first.move_to_end(hash(text))
+        if len(self._first) > self._most:
+            self._first.popitem(last=False)
+        return first != root
+
+
+constants = Constants()
+
+
+class Origins:
+    """Gives each message of one write to a thread its parents.
+
+    `run` is the run that the write is part of and `read` what it has read, the thread's first;
+    `known` are the messages of the thread by id, `calls` the records that made its tool calls.
+    `everything` returns the texts of the thread by record.
+    """
+
+    def __init__(
+        self,
+        thread: str,
+        serde: SerializerProtocol,
+        owner: Owner,
+        run: UUID | None,
+        read: Sequence[Turn],
+        known: Mapping[str, Named],
+        calls: Mapping[str, int],
+        everything: Callable[[], Mapping[int, str]],
+    ) -> None:
+        self._thread, self._serde, self._owner = thread, serde, owner
+        self._run, self._read = run, read
+        self._known, self._calls, self._everything = known, calls, everything
+        self._new: list[Saying] = []
+        self._by_object: dict[int, Saying] = {}
+        self._by_name: dict[str, Saying] = {}
+        self._by_content: dict[tuple[str, int | None], Saying] = {}
+        self._made: dict[str, Saying] = {}  # what made each tool call
+        self._looked: dict[str, Saying] = {}
+        self.sure = True  # whether all parents are known to have been there in the generation read
+
+    def named(self, name: str | None) -> Named | None:
+        """Return the record that an id stands for in what was read, or in the thread."""
+        if name is None:
+            return None
+        for one in self._read:
+            if name in one.named:
+                return one.named[name]
+        return self._known.get(name)
+
+    def sayings(self, messages: Sequence[BaseMessage]) -> list[Saying]:
+        """Return what is to be added for messages: without those that were read, with their ids."""
+        own = self._read[0].added() if self._read else []
+        listed = _completed(messages, own, lambda name: self.named(name) is not None)
+        # The objects that a prompt holds may be others than those that are given back.
+        twins = {id(one): [it for it in own if it is not one and _same(it, one)] for one in listed}
+        for message in listed:
+            if message.id is None:
+                message.id = str(uuid.uuid4())
+            if self.named(message.id) is None and OURS.fullmatch(message.id) is None:
+                self._add(message)
+                for twin in twins[id(message)]:
+                    twin.id = message.id
+                    self._by_object[id(twin)] = self._new[-1]
+        return self._new
+
+    def _add(self, message: BaseMessage) -> None:
+        one = Saying(draft_of(message, self._thread, self._serde))
+        self._tie(one, message)
+        self._new.append(one)
+        self._by_object[id(message)] = one
+        self._by_name[message.id or ""] = one
+        self._by_content[message.type, content_number(message.content)] = one
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            self._made[call["id"] or ""] = one
+
+    # parents
+
+    def _tie(self, one: Saying, message: BaseMessage) -> None:
+        """Say what a message was made from; what people and programs say comes from outside."""
+        if isinstance(message, ToolMessage):
+            self._tie_result(one, message)
+        elif isinstance(message, AIMessage):
+            call = self._call_of(message)
+            if call is None:
+                self._tie_to_all(one)
+            else:
+                self._tie_to_prompts(one, [call])
+        elif isinstance(message, FunctionMessage) or _speaks_for_model(message):
+            self._tie_to_all(one)
+
+    def _call_of(self, message: AIMessage) -> Call | None:
+        found = captured.of_reply(message)
+        if found is None and self._run is not None and not message.tool_calls:
+            found = captured.said_in(str(message.text), self._run)
+        return found
+
+    def _tie_result(self, one: Saying, message: ToolMessage) -> None:
+        call = message.tool_call_id
+        if call in self._made:
+            one.after = [self._made[call]]
+        elif call in self._calls:
+            one.parents = [self._calls[call]]
+        else:
+            self._tie_to_all(one)
+            return
+        run = captured.tool(call)
+        if run is not None and run.calls:
+            self._tie_to_prompts(one, run.calls)
+
+    def _tie_to_prompts(self, one: Saying, calls: Iterable[Call]) -> None:
+        parents: dict[int, None] = dict.fromkeys(one.parents)
+        after: dict[Saying, None] = dict.fromkeys(one.after)
+        unknown: list[tuple[BaseMessage, Call]] = []
+        opaque = False
+        for call in calls:
+            opaque = opaque or call.opaque
+            for at, message in enumerate(call.prompt.messages):
+                if at in call.prompt.constants:
+                    continue
+                found = self._in_prompt(message, call.prompt.ids[at], call.prompt.contents[at])
+                if isinstance(found, int):
+                    parents[found] = None
+                    continue
+                if found is not None:
+                    after[found] = None
+                if found is None or found in self._looked.values():
+                    unknown.append((message, call))
+        one.parents, one.after = list(parents), list(after)
+        if opaque:
+            self._tie_to_all(one)
+        elif unknown:
+            self._tie_unknown(one, unknown)
+
+    def _in_prompt(
+        self, message: BaseMessage, id_: str | None, content: object
+    ) -> int | Saying | None:
+        """Return the record or the new message that a prompt's message is; None: it is neither.
+
+        One with an id that is not known here is looked up in the write, in case it was erased.
+        """
+        number = content_number(content)
+        name = id_ or message.id
+        new = self._by_object.get(id(message)) or self._by_name.get(name or "")
+        if new is None and name is None:
+            new = self._by_content.get((message.type, number))
+        if new is not None:
+            return new
+        found = self.named(name)
+        if found is not None and found.content == number:
+            return found.record
+        if name is None:
+            return None
+        if (ours := OURS.fullmatch(name)) is not None and found is None:
+            self.sure = False
+            return int(ours[1])
+        return self._lookup(message, name)
+
+    def _lookup(self, message: BaseMessage, name: str) -> Saying:
+        if name not in self._looked:
+            draft = draft_of(message.model_copy(update={"id": name}), self._thread, self._serde)
+            self._looked[name] = Saying(draft, lookup=True)
+            self.sure = False
+        return self._looked[name]
+
+    def _tie_unknown(self, one: Saying, unknown: Sequence[tuple[BaseMessage, Call]]) -> None:
+        """Tie a message to all that the unknown parts of its prompt may have been made of."""
+        tied, hand = set(one.parents), set(self._at_hand())
+        new = [it for it in self._new if it not in set(one.after)]
+        if not new and hand <= tied and (hand or self._run is not None):
+            return
+        fixed = [text_of(message.content) for message, call in unknown if _constant(message, call)]
+        if len(fixed) < len(unknown):
+            self._tie_to_all(one)
+            return
+        words = {word for text in fixed for word in _WORD.findall(text.lower())}
+        texts = self._texts().items()
+        shared = [id_ for id_, text in texts if id_ not in tied and _share(words, text)]
+        one.parents = [*one.parents, *shared]
+        one.after = [*one.after, *(it for it in new if _share(words, it.draft.text))]
+        one.inexact = one.inexact or bool(shared)
+
+    def _tie_to_all(self, one: Saying) -> None:
+        """Tie a message to all that its run has read, and to all that comes before it."""
+        one.inexact = True
+        one.after = list(dict.fromkeys([*one.after, *self._new]))
+        if self._run is None:
+            one.whole = True
+        else:
+            one.parents = list(dict.fromkeys([*one.parents, *self._at_hand()]))
+
+    def _at_hand(self) -> Iterator[int]:
+        """Yield the records that a prompt's unknown part may be made of."""
+        for turn in self._read:
+            yield from (one.record for one in turn.named.values())
+        if self._run is None:
+            yield from (one.record for one in self._known.values())
+
+    def _texts(self) -> Mapping[int, str]:
+        if self._run is None:
+            return self._everything()
+        return {
+            turn.named[one.id].record: str(one.text)
+            for turn in self._read
+            for one in turn.messages
+            if one.id is not None and one.id in turn.named
+        }
+
+
+def _completed(
+    messages: Sequence[BaseMessage], own: Sequence[BaseMessage], known: Callable[[str], bool]
+) -> list[BaseMessage]:
+    """Return the messages with those of the run's own input that were cut off.
+
+    RunnableWithMessageHistory leaves out as many as the history has by now; when it grew during the
+    run, those are new ones.
+    """
+    found = list(messages)
+    missing = [one for one in own if not any(_same(one, other) for other in found)]
+    start = next(
+        (at for at, one in enumerate(found) if one.id is None or not known(one.id)), len(found)
+    )
+    return [*found[:start], *missing, *found[start:]]
+
+
+def _same(one: BaseMessage, other: BaseMessage) -> bool:
+    if one is other:
+        return True
+    if one.id is not None and other.id is not None:
+        return one.id == other.id
+    return one.type == other.type and bool(one.content == other.content)
+
+
+def _speaks_for_model(message: BaseMessage) -> bool:
+    return isinstance(message, ChatMessage) and message.role in {"assistant", "ai"}
+
+
+def _constant(message: BaseMessage, call: Call) -> bool:
+    """Whether a system message was sent word for word by another run: it is no run's own."""
+    if not isinstance(message, SystemMessage) or message.id is not None:
+        return False
+    return constants.sent_before(text_of(message.content), call.root)
+
+
+def _share(words: set[str], text: str) -> bool:
+    return not words.isdisjoint(_WORD.findall(text.lower()))
