@@ -173,6 +173,8 @@ class Session:
             )
         except ContextForgotten:
             return "refused", ERASED
+        except InvalidInput:  # it cannot be kept as it is
+            return "broken", ERASED
         # A suppressed record is there, and nothing may be made from it.
         return ("written", record.id) if record.status is Status.ACTIVE else ("refused", ERASED)
 
