@@ -17,14 +17,11 @@ from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from dellm import InvalidInput, UnsupportedHere
 
 from .adopt_databases import file_of, is_served, postgres_opened, sqlite_opened
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection as SqliteConnection
 
 PAGE = 200  # rows that are read at a time
 USUAL = "message_store"  # the name that SQLChatMessageHistory gives its table
@@ -119,7 +116,7 @@ def _sqlite(source: str, table: str | None, session: str) -> Iterator[Histories]
 class SqliteHistories:
     """A table in a SQLite file."""
 
-    def __init__(self, connection: SqliteConnection, table: str | None, session: str) -> None:
+    def __init__(self, connection: Any, table: str | None, session: str) -> None:
         self._connection = connection
         fit = self._fit(table, session)
         self.table = fit[_chosen(table, fit, session)]
