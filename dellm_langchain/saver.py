@@ -90,6 +90,10 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         name = self.memory.id if self._key is None else str(configurable.get(self._key))
         return self.memory.identity, name
 
+    def workspace_of(self, config: RunnableConfig) -> Workspace:
+        """Return the workspace a run is in; InvalidInput where its config names none."""
+        return self._of(config)
+
     def _at(self, config: RunnableConfig, *, any_ns: bool = False) -> Address:
         return Address.of(config, key=self._key, any_ns=any_ns)
 

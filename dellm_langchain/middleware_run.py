@@ -1,0 +1,199 @@
+"""The run that a middleware is called in: whose memory, which thread, and the saver's knowledge.
+
+Everything is read from the running config, so one middleware object serves every run.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+from uuid import uuid4
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.config import get_config
+
+from dellm import InvalidInput, Memory, Place
+
+from .addresses import thread_name
+from .messages import draft_of
+from .objects import REFUSED, Objects
+from .saver import PAUSE, WAIT, DeLLMSaver
+from .workspace import Workspace
+from .writing import DURABILITY
+
+CHECKPOINTER = "__pregel_checkpointer"  # where LangGraph tells a task of its saver
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Where a middleware runs.
+
+    `memory` is that of the run's workspace, `thread` the conversation's name (None outside of any),
+    `saver` the checkpointer the graph has, whatever it is, and `kept` what a DeLLMSaver knows of
+    the workspace; None for any other saver.
+    """
+
+    config: RunnableConfig
+    memory: Memory
+    thread: str | None
+    saver: BaseCheckpointSaver[Any] | None
+    kept: Workspace | None
+
+    @property
+    def place(self) -> Place | None:
+        """The checkpoint that the running task has read, None without a saver."""
+        said = self.config.get("configurable", {})
+        ns = str(said.get("checkpoint_ns", "")).rpartition("|")[0]
+        cid = (said.get("checkpoint_map") or {}).get(ns)
+        if cid is None or self.thread is None:
+            return None
+        return Place(self.thread, ns, str(cid))
+
+    @property
+    def task(self) -> str:
+        """The id of the running task."""
+        ns = str(self.config.get("configurable", {}).get("checkpoint_ns", ""))
+        return ns.rpartition("|")[2].rpartition(":")[2]
+
+    @property
+    def at(self) -> RunnableConfig:
+        """The config that addresses the checkpoint that the running task has read."""
+        said = self.config.get("configurable", {})
+        mine = {key: one for key, one in said.items() if not key.startswith("__pregel")}
+        place = self.place
+        ns, cid = ("", None) if place is None else (place.ns, place.cid)
+        mine.pop("checkpoint_map", None)
+        return {"configurable": {**mine, "checkpoint_ns": ns, "checkpoint_id": cid}}
+
+    def settled(self) -> None:
+        """Wait until what was said before the running task is stored, but not for long.
+
+        A run that stores its checkpoints at its end only (durability "exit") is not waited for.
+        """
+        kept, place = self.kept, self.place
+        if kept is None or self.config["configurable"].get(DURABILITY) == "exit":
+            return
+        end = time.monotonic() + WAIT
+        while not kept.placed(place) and time.monotonic() < end:
+            time.sleep(PAUSE)
+
+    def record_of(self, message: BaseMessage) -> int | None:
+        """Return the record of a message object, REFUSED where it was erased, None if unknown."""
+        return self.records_of([message])[0]
+
+    def records_of(self, messages: Iterable[BaseMessage]) -> list[int | None]:
+        """Return the records of message objects, as of what is erased now; see record_of."""
+        if self.kept is None or self.thread is None:
+            return [None for _ in messages]
+        objects, lock = self.kept.objects(self.thread)
+        with lock:
+            self._refresh(self.kept, objects)
+            return [objects.find(one) for one in messages]
+
+    def _refresh(self, kept: Workspace, objects: Objects) -> None:
+        generation = kept.checkpoints.generation()
+        if objects.generation != generation:
+            kept.learned(generation)
+            kept.refresh(objects)
+
+    def gone(self, messages: Iterable[BaseMessage]) -> set[int]:
+        """Return the identities of the message objects whose records were erased or refused."""
+        listed = list(messages)
+        pairs = zip(listed, self.records_of(listed), strict=True)
+        return {id(one) for one, record in pairs if record == REFUSED}
+
+    def generation(self) -> int:
+        """Return the workspace's generation: it moves whenever something is erased."""
+        return self.memory.checkpoints.generation()
+
+    def know(self, messages: Iterable[tuple[BaseMessage, int]], generation: int) -> None:
+        """Tell the saver which records hold message objects, as was found in a generation."""
+        if self.kept is None or self.thread is None:
+            return
+        objects, lock = self.kept.objects(self.thread)
+        with lock:
+            for message, id_ in messages:
+                objects.note(message, id_)
+            if objects.generation != generation:
+                objects.generation = -1  # so that they are looked up before they are used
+
+    def remembered(self, messages: Iterable[BaseMessage]) -> None:
+        """Store messages that are made of nothing anyone said, for the saver to know them."""
+        if self.kept is None or self.thread is None:
+            return
+        listed, generation = list(messages), self.generation()
+        drafts = [draft_of(one, self.thread, self.kept.serde) for one in listed]
+        made = self.memory.remember_many(drafts)
+        pairs = zip(listed, (one.id for one in made), strict=True)
+        self.know(pairs, generation)
+
+    def said(self, text: str, **metadata: Any) -> AIMessage:
+        """Return a message of the assistant that no model made; the text holds no content."""
+        message = AIMessage(text, id=f"dellm-{uuid4()}", response_metadata=metadata)
+        self.remembered([message])
+        return message
+
+
+def run_of(memory: Memory, key: str | None) -> Run:
+    """Return the run that the calling code is in; `key` as of DeLLMSaver's `workspace`.
+
+    Raises InvalidInput where the config names no workspace, or the saver keeps another memory.
+    """
+    config = get_config()
+    said = config.get("configurable", {})
+    if key is not None:
+        name = said.get(key)
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput(
+                f"The config names no workspace: {key!r} is no text in configurable.",
+                remedy=f"Pass configurable={{{key!r}: ...}}, or use for_workspace(id).",
+            )
+        memory = memory.workspace(name)
+    thread = thread_name(said["thread_id"]) if said.get("thread_id") is not None else None
+    saver = said.get(CHECKPOINTER)
+    found = saver if isinstance(saver, BaseCheckpointSaver) else None
+    return Run(config, memory, thread, found, _kept(found, config, memory))
+
+
+def _kept(
+    saver: BaseCheckpointSaver[Any] | None, config: RunnableConfig, memory: Memory
+) -> Workspace | None:
+    if not isinstance(saver, DeLLMSaver):
+        return None
+    kept = saver.workspace_of(config)
+    if kept.owner != (memory.identity, memory.id):
+        raise InvalidInput(
+            "The middleware and the checkpointer keep different memories or workspaces.",
+            remedy="Give both the same Memory and the same workspace=.",
+        )
+    return kept
+
+
+class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
+    """What the middlewares of a memory share: whose memory it is, told by each run's config."""
+
+    def __init__(self, memory: Memory, workspace: str | None) -> None:
+        """Take the memory, and the key of `configurable` that names the workspace, if any."""
+        super().__init__()
+        if not isinstance(memory, Memory):
+            raise InvalidInput(f"{type(self).__name__} takes a dellm.Memory.")
+        self.memory = memory
+        self.tools = []
+        self._key = workspace
+
+    def for_workspace(self, name: str) -> Self:
+        """Return this middleware for one workspace, whatever the runs' configs say."""
+        twin = copy.copy(self)
+        twin.memory = self.memory.workspace(name)
+        twin._key = None  # noqa: SLF001 - a copy of this very object
+        return twin
+
+    def run(self) -> Run:
+        """Return the run that the calling code is in; see run_of."""
+        return run_of(self.memory, self._key)
