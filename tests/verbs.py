@@ -28,7 +28,7 @@ from dellm import (
 THREADS = ("a", "ab", "a%", "a_b", "a/b", "%", "t")
 WAYS = ("meaning", "keyword", "both")
 NAMESPACES = ("", "a%", "%")
-NOT_OF_A_WORKSPACE = {"open", "close", "workspace", "id", "identity"}
+NOT_OF_A_WORKSPACE = {"open", "close", "workspace", "id", "identity", "rebuilder"}
 # The verbs of `memory.checkpoints` are named "checkpoints.get" and so on.
 GROUPS = {"checkpoints"}
 

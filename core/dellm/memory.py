@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
@@ -20,6 +19,7 @@ from .database import Clock, Scope, Tx, now, open_database
 from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, Engine, Options
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
+from .executing import rebuild_and_execute
 from .plan import STRICT, Plan, Reach
 from .recall import Recall
 from .records import Context, Draft, Record
@@ -332,33 +332,8 @@ class Memory(Recall):
                 rebuilders=terms.rebuilders,
             )  # fmt: skip
 
-        receipt = self._executed(planned, terms)
+        receipt = rebuild_and_execute(self._engine, self.id, planned, terms)
         return self._after(receipt, scrub=scrub)
-
-    def _executed(
-        self, planned: Callable[[Tx, Scope], Plan], terms: forgetting.Terms
-    ) -> receipts.Receipt:
-        """Make anew what is to be, then erase; again from the start when the memory moved meanwhile."""
-        left = rebuilding.TRIES if terms.rebuilders else 1
-        while True:
-            left -= 1
-            made = self._rebuilt(planned, terms) if terms.rebuilders else rebuilding.NOTHING
-            with self._engine.writing(self.id, durable=True) as (tx, scope):
-                version = forgetting.lock(tx, scope.ws)
-                plan = planned(tx, scope)
-                if not left or not made.is_stale(plan):
-                    return forgetting.execute(
-                        tx, scope, plan, version, replace(terms, rebuilds=made)
-                    )
-
-    def _rebuilt(
-        self, planned: Callable[[Tx, Scope], Plan], terms: forgetting.Terms
-    ) -> rebuilding.Rebuilds:
-        names, look = terms.rebuilders, terms.look
-        with self._engine.reading(self.id) as (tx, scope):
-            plan = planned(tx, scope)
-            job = rebuilding.gather(tx, scope, plan, names, look.at, look.region)
-        return rebuilding.NOTHING if job is None else job.run(dict(self._engine.rebuilders))
 
     def _after(self, receipt: receipts.Receipt, *, scrub: bool | None) -> receipts.Receipt:
         wanted = scrub

@@ -21,7 +21,6 @@ from .records import Record, Status
 from .redacting import Version, draft_of, holding
 
 ASKS = "rebuild"  # metadata that names the function by which a record wants to be made anew
-TRIES = 3  # how often texts are made again because the memory moved while they were made
 MOST = 20  # erased matches whose own phone numbers, mail addresses and the like are looked for
 # The kinds of value by which a text is known to still hold what an erased record said.
 TELLING = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})

@@ -1,0 +1,49 @@
+"""Carrying out a forget as a whole: what is to be rebuilt is made anew first, then all is erased.
+
+The new texts are made between a reading transaction and the writing one, since a model may make
+them. When the memory moved meanwhile, so that more or less would go, they are made again, but not
+for ever: what could not be rebuilt is erased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from . import forget, rebuilding
+from .database import Scope, Tx
+from .engine import Engine
+from .plan import Plan
+from .receipts import Receipt
+
+TRIES = 3
+
+Planned = Callable[[Tx, Scope], Plan]
+
+
+def rebuild_and_execute(
+    engine: Engine, workspace: str, planned: Planned, terms: forget.Terms
+) -> Receipt:
+    """Do what the plan says that `planned` returns in a transaction; raises as forget.execute."""
+    left = TRIES if terms.rebuilders else 1
+    while True:
+        left -= 1
+        made = _rebuilt(engine, workspace, planned, terms)
+        with engine.writing(workspace, durable=True) as (tx, scope):
+            version = forget.lock(tx, scope.ws)
+            plan = planned(tx, scope)
+            if not left or not made.is_stale(plan):
+                complete = replace(terms, rebuilds=made)
+                return forget.execute(tx, scope, plan, version, complete)
+
+
+def _rebuilt(
+    engine: Engine, workspace: str, planned: Planned, terms: forget.Terms
+) -> rebuilding.Rebuilds:
+    names, look = terms.rebuilders, terms.look
+    if not names:
+        return rebuilding.NOTHING
+    with engine.reading(workspace) as (tx, scope):
+        plan = planned(tx, scope)
+        job = rebuilding.gather(tx, scope, plan, names, look.at, look.region)
+    return rebuilding.NOTHING if job is None else job.run(dict(engine.rebuilders))
