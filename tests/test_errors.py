@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 import os
@@ -23,7 +24,18 @@ from lines import nothing
 from verbs import public_verbs
 
 import dellm
-from dellm import Body, Checkpoint, Checkpoints, Literal, Memory, Place, TaskWrite
+from dellm import (
+    Atom,
+    Body,
+    Checkpoint,
+    Checkpoints,
+    Items,
+    Keep,
+    Literal,
+    Memory,
+    Place,
+    TaskWrite,
+)
 from dellm.errors import (
     ContextForgotten,
     DatabaseClosed,
@@ -175,6 +187,18 @@ VERBS: dict[str, dict[str, Any]] = {
     "ledger": {},
     "scan": {"value": "kept", "files": False},
     "verify": {},
+    "items.put": {
+        "family": "store",
+        "keeps": [Keep(("a",), "k", Atom(Draft("kept", kind="state")))],
+        "thread": "t",
+        "trusted": 0,
+    },
+    "items.get": {"family": "store", "names": [(("a",), "k")], "refresh": True},
+    "items.search": {"family": "store", "prefix": ("a",), "limit": 1, "offset": 0},
+    "items.spaces": {"family": "store"},
+    "items.sweep": {"family": "store"},
+    "items.clear": {"family": "store", "prefix": ("a",)},
+    "items.digest": {"parts": ["a", "b"]},
     "checkpoints.put": {"new": checkpoint(), "trusted": 0},
     "checkpoints.put_writes": {
         "place": HERE,
@@ -199,6 +223,7 @@ VERBS: dict[str, dict[str, Any]] = {
 
 
 def call(memory: Memory, verb: str, arguments: dict[str, Any]) -> object:
+    arguments = copy.deepcopy(arguments)  # a verb may note in an atom which record it became
     positional = {"what", "query", "text"} & set(arguments)
     first = [arguments[name] for name in positional]
     rest = {name: value for name, value in arguments.items() if name not in positional}
@@ -252,7 +277,7 @@ WRONG: tuple[Any, ...] = (
 
 def method(verb: str) -> Callable[..., Any]:
     group, _, name = verb.rpartition(".")
-    return getattr(Checkpoints if group else Memory, name)
+    return getattr({"checkpoints": Checkpoints, "items": Items}.get(group, Memory), name)
 
 
 def parameters(verb: str) -> list[str]:
@@ -482,7 +507,18 @@ def test_a_path_that_cannot_be_opened_is_a_storage_error(tmp_path: Path) -> None
 READ_ONLY = """
 import os, sys, json
 import dellm
-from dellm import Body, Checkpoint, Checkpoints, Literal, Memory, Place, TaskWrite
+from dellm import (
+    Atom,
+    Body,
+    Checkpoint,
+    Checkpoints,
+    Items,
+    Keep,
+    Literal,
+    Memory,
+    Place,
+    TaskWrite,
+)
 from dellm.errors import DellmError
 warm = Memory.open(":memory:", embedder="hashing")
 warm.remember("x", thread="t"); warm.context("x"); warm.forget("x")

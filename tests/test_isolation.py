@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 from lines import run, said, state
@@ -20,8 +21,11 @@ from verbs import CALLS, ONLY_ON_POSTGRES, READING, WRITING, public_verbs, strin
 import dellm
 from dellm import (
     Atom,
+    Draft,
     InvalidInput,
+    Keep,
     Memory,
+    Sources,
     StorageError,
     UnsupportedHere,
     database,
@@ -34,6 +38,7 @@ CORE = Path(dellm.__file__).parent
 SCOPED = (
     *("record", "embedding", "sequence", "edge", "tombstone", "ledger", "residue", "repeat"),
     *("line", "label", "checkpoint", "task_write", "ended", "keyword"),
+    *("item", "item_vector"),
 )
 
 
@@ -54,6 +59,12 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
     memory.forget(ids=[5], scrub=False)
     receipt = memory.forget(ids=[6], mode="suppress")
     checkpoint(memory, canary)
+    for space in ("a", "a%", "t"):
+        draft = Draft(f"zanzibar {canary} item", role="item", kind="state")
+        made = Sources(also=(Atom(known=1),))
+        vectors = [np.ones(2, np.float32)]
+        kept = Keep((space, canary), "zanzibar", Atom(draft, made=made), vectors=vectors)
+        memory.items.put("store", [kept])
     memory.index()
     return receipt
 
@@ -364,7 +375,7 @@ def test_a_bound_login_sees_its_workspace_whatever_it_sets(
             f"insert into sequence(ws, id, thread, length) values ({first}, -99, 't', 1)",
             "select secret from workspace",
             "select * from residue",
-            *(f"select * from {name}" for name in ("line", "checkpoint", "task_write", "ended")),
+            *(f"select * from {name}" for name in ("line", "checkpoint", "task_write", "item")),
             "create policy mine on record using (true)",
             "alter table record no force row level security",
         ):
@@ -470,7 +481,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
         monkeypatch.setattr(kind, verb, overheard)
 
     for kind in (sqlite.SqliteTx, postgres.PostgresTx):
-        for verb in ("all", "one", "run", "many", "stream"):
+        for verb in ("all", "one", "run", "later", "many", "stream"):
             listen(kind, verb)
     return said
 

@@ -10,16 +10,22 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from lines import loaded, nothing, run, said, state
 
 from dellm import (
+    Atom,
     Checkpoints,
+    Conversations,
     DellmError,
     Draft,
+    Items,
+    Keep,
     Many,
     Memory,
     Place,
     Receipt,
+    Saying,
     Sources,
     depth,
     influence,
@@ -29,14 +35,16 @@ THREADS = ("a", "ab", "a%", "a_b", "a/b", "%", "t")
 WAYS = ("meaning", "keyword", "both")
 NAMESPACES = ("", "a%", "%")
 NOT_OF_A_WORKSPACE = {"open", "close", "workspace", "id", "identity", "rebuilder"}
-# The verbs of `memory.checkpoints` are named "checkpoints.get" and so on.
-GROUPS = {"checkpoints"}
+# The verbs of `memory.checkpoints` are named "checkpoints.get" and so on, as those of `memory.items`.
+GROUPS = {"checkpoints", "conversations", "items"}
 
 
 def public_verbs() -> set[str]:
     """Return the names of the verbs that reach a workspace."""
     own = {name for name in dir(Memory) if not name.startswith("_")}
     grouped = {f"checkpoints.{name}" for name in dir(Checkpoints) if not name.startswith("_")}
+    grouped |= {f"items.{name}" for name in dir(Items) if not name.startswith("_")}
+    grouped |= {f"conversations.{name}" for name in dir(Conversations) if not name.startswith("_")}
     return (own | grouped) - GROUPS - NOT_OF_A_WORKSPACE
 
 
@@ -65,6 +73,18 @@ def put(memory: Memory, thread: str, parent: str | None) -> object:
 
 
 IDS = range(-9, 25)
+
+
+def made_of(id_: int) -> Atom:
+    draft = Draft("made", role="item", kind="state")
+    return Atom(draft, made=Sources(also=(Atom(known=id_),)))
+
+
+def said_of(memory: Memory, parent: int) -> object:
+    one = Saying(Draft("said", thread="a%", framework_id=f"of {parent}"), parents=[parent])
+    return memory.conversations.add("a%", [one]), one.id is None
+
+
 READING: dict[str, Callable[[Memory, Receipt], object]] = {
     "context": lambda m, _: [
         m.context("zanzibar", thread=thread, by=by, k=9, last=9, threshold=-1, scope=scope)
@@ -110,6 +130,15 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
             {"what": "zanzibar", "include": list(IDS), "mode": "redact"},
         )
     ],
+    "items.get": lambda m, _: m.items.get("store", [((), "zanzibar"), (("a%",), "zanzibar")]),
+    "items.search": lambda m, _: [
+        m.items.search("store", space, near=near, limit=99)
+        for space in ((), ("a",), ("a%",), ("t",))
+        for near in (None, np.ones(2, np.float32))
+    ],
+    "items.spaces": lambda m, _: m.items.spaces("store"),
+    "conversations.read": lambda m, _: [m.conversations.read(thread, last=9) for thread in THREADS],
+    "conversations.find": lambda m, _: [m.conversations.find(thread, ["a", "%"]) for thread in THREADS],
     "checkpoints.threads": lambda m, _: m.checkpoints.threads(),
     "checkpoints.get": lambda m, _: [
         m.checkpoints.get(thread, ns, cid, nothing)
@@ -163,6 +192,16 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         )
         for thread in ("a%", "newer")
     ],
+    "items.digest": lambda m, _: m.items.digest(["zanzibar"]),
+    "conversations.add": lambda m, _: [
+        attempted(lambda one=one: said_of(m, one)) for one in (1, 9, 99)
+    ],
+    "conversations.end": lambda m, _: m.conversations.end("a%"),
+    "items.put": lambda m, _: each(
+        lambda one: m.items.put("store", [Keep(("a%",), "zanzibar", made_of(one))]), (1, 9, 99)
+    ),
+    "items.sweep": lambda m, _: m.items.sweep("store"),
+    "items.clear": lambda m, _: m.items.clear("store", ("a",)),
     "checkpoints.copy_thread": lambda m, _: m.checkpoints.copy_thread("a%", "copy"),
     "checkpoints.keep_newest": lambda m, _: m.checkpoints.keep_newest(list(THREADS)),
     "checkpoints.delete_runs": lambda m, _: m.checkpoints.delete_runs(["first", "second", "%"]),

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .checkpoints import Checkpoints, Snapshot, Written
     from .conversations import Conversations, Said, Saying
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
+    from .items import Item, Items, Keep
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
     from .requests import Request, RequestKind, recognise
     from .restoring import Held, Loaded, StoredWrite
@@ -62,6 +63,7 @@ _LATER = {
     "checkpoint_drafts": ("Checkpoint", "TaskWrite"),
     "checkpoints": ("Checkpoints", "Snapshot", "Written"),
     "conversations": ("Conversations", "Said", "Saying"),
+    "items": ("Item", "Items", "Keep"),
     "restoring": ("Held", "Loaded", "StoredWrite"),
     "embedding": ("HashingEmbedder", "MiniLMEmbedder", "OpenAIEmbedder"),
     "models": ("ExtractiveReader", "Model", "OpenAIModel", "SmolModel"),
@@ -104,6 +106,9 @@ __all__ = [
     "HashingEmbedder",
     "Held",
     "InvalidInput",
+    "Item",
+    "Items",
+    "Keep",
     "LedgerEntry",
     "Literal",
     "Loaded",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from . import (
+    item_rows,
     ledger,
     planning,
     provenance,
@@ -141,9 +142,11 @@ def _replace(
     versions |= anew
     left = surviving.contexts(tx, scope, plan, versions)
     stood = _stands(tx, scope.ws, plan, list(versions)) if versions else []
+    named = item_rows.standing(tx, scope.ws, list(versions)) if versions else []
     rows = erase(tx, scope, plan, receipt, at)
     made = _store_versions(tx, scope, versions, plan.edges, at)
     _stand_in(tx, scope.ws, stood, made)
+    item_rows.stand_in(tx, scope.ws, named, made)
     surviving.attach(tx, scope, left, made)
     redacted = {old: new for old, new in made.items() if old not in anew}
     return rows, redacted, {old: made[old] for old in anew}
@@ -167,6 +170,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     rows = {
         "embedding": tx.run("delete from embedding where ws = :ws and id in :ids", ws=ws, ids=ids),
         "record": len(gone),
+        "item": item_rows.erase(tx, ws, ids),
         "edge": _cut(tx, ws, [*ids, *unlisted]),
         "sequence": _kill(tx, ws, dead, at, receipt),
     }

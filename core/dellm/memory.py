@@ -20,6 +20,7 @@ from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, Engine, Options
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .executing import rebuild_and_execute
+from .items import Items
 from .plan import STRICT, Plan, Reach
 from .recall import Recall
 from .records import Context, Draft, Record
@@ -104,6 +105,11 @@ class Memory(Recall):
     def conversations(self) -> Conversations:
         """The threads of messages of this workspace as chat histories keep them; adapters use it."""
         return Conversations(self._engine, self.id)
+
+    @property
+    def items(self) -> Items:
+        """The values kept by name in this workspace: items of stores, entries of caches."""
+        return Items(self._engine, self.id)
 
     @property
     def identity(self) -> int:

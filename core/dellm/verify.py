@@ -55,6 +55,16 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
         " from record where ws = :ws",
     ),
     (
+        "kept value(s) without a record",
+        "select count(*) from item i where i.ws = :ws and not exists"
+        " (select 1 from record r where r.ws = :ws and r.id = i.record)",
+    ),
+    (
+        "vector(s) of a value that is not kept",
+        "select count(*) from item_vector v where v.ws = :ws and not exists"
+        " (select 1 from item i where i.ws = :ws and i.record = v.record)",
+    ),
+    (
         "checkpoint(s) of a line that is not there",
         "select count(*) from checkpoint c where c.ws = :ws and not exists"
         " (select 1 from line l where l.ws = :ws and l.id = c.line)",

@@ -1,0 +1,76 @@
+"""The rows that give values names: deleting values, and following their records through a forget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .database import Row, Tx
+from .encoding import encode
+from .item_vectors import ItemVectors
+
+REPLACED = "replaced"  # the role of a record whose value was replaced or deleted
+
+
+def delete(tx: Tx, ws: int, family: str, rows: Sequence[Row]) -> None:
+    """Delete values, each given as (space, name, record) as they are stored."""
+    empty(tx, ws, [row[2] for row in rows])
+    tx.many(
+        "delete from item where ws = :ws and family = :family and space = :space and name = :name",
+        [
+            {"ws": ws, "family": encode(family), "space": space, "name": name}
+            for space, name, _ in rows
+        ],
+    )
+
+
+def empty(tx: Tx, ws: int, ids: Sequence[int]) -> None:
+    """Take the content out of records; they stay as what others were made from."""
+    if not ids:
+        return
+    tx.run(
+        "update record set text = '', payload = null, metadata = null, role = :role "
+        "where ws = :ws and id in :ids",
+        ws=ws,
+        ids=list(ids),
+        role=REPLACED,
+    )
+    ItemVectors.drop(tx, ws, ids)
+
+
+def standing(tx: Tx, ws: int, ids: Sequence[int]) -> list[Row]:
+    """Return the names of the values that the records hold: what `stand_in` needs afterwards."""
+    return tx.all(
+        "select family, space, name, record, ttl, expires_at, created_at, updated_at from item "
+        "where ws = :ws and record in :ids",
+        ws=ws,
+        ids=list(ids),
+    )
+
+
+def stand_in(tx: Tx, ws: int, stood: Sequence[Row], versions: Mapping[int, int]) -> None:
+    """Give the names of erased records to those that redaction put in their place."""
+    tx.many(
+        "insert into item(ws, family, space, name, record, ttl, expires_at, created_at, updated_at) "
+        "values (:ws, :family, :space, :name, :record, :ttl, :until, :created, :updated)",
+        [
+            {
+                "ws": ws,
+                "family": row[0],
+                "space": row[1],
+                "name": row[2],
+                "record": versions[row[3]],
+                "ttl": row[4],
+                "until": row[5],
+                "created": row[6],
+                "updated": row[7],
+            }
+            for row in stood
+            if row[3] in versions
+        ],
+    )
+
+
+def erase(tx: Tx, ws: int, ids: Sequence[int]) -> int:
+    """Delete the names and vectors of records that are being erased; return how many names."""
+    ItemVectors.drop(tx, ws, ids)
+    return tx.run("delete from item where ws = :ws and record in :ids", ws=ws, ids=list(ids))
