@@ -66,6 +66,15 @@ class Objects:
                 return held.ids[at]
         return None
 
+    def whole(self, message: BaseMessage) -> BaseMessage:
+        """Return the known message that has this one's id and says all that it does, else itself."""
+        if message.id is None or self.find(message) is not None:
+            return message
+        for one in (one for held in reversed(self._lists) for one in reversed(held.objects)):
+            if isinstance(one, BaseMessage) and one.id == message.id and message.text in one.text:
+                return one
+        return message
+
     def maker(self, message: BaseMessage) -> str | None:
         """Return the task that wrote a known message."""
         known = self._known.get(id(message))

@@ -24,9 +24,10 @@ from langgraph.types import Send
 from dellm import Atom, Draft, Place, Sources
 
 from .addresses import thread_name
-from .calls import Call
+from .calls import Call, Prompt
 from .capture import captured
 from .item_lists import common, contents_of
+from .made_texts import MadeText, made_texts
 from .messages import draft_of
 from .objects import Objects
 
@@ -97,15 +98,30 @@ class Origins:
             return None
         if self._task.around is not None:
             return self.of_rest(inexact=True)
+        if (told := self._told(message)) is not None:
+            return self._exact(told.call)
         if isinstance(message, AIMessage) and (call := self._reply(message)) is not None:
             exact = self._exact(call)
             self._replies.add(exact)
             return exact
         if isinstance(message, ToolMessage) and (found := self._result(message)) is not None:
             return found
-        if captured.given(message):
+        return None if captured.given(message) else self.of_rest(inexact=True)
+
+    def marked(self, draft: Draft, message: BaseMessage) -> Draft:
+        """Return the draft of a message; a summary says by whom it can be made anew."""
+        outside = self.given or self._task.around is not None
+        told = None if outside else self._told(message)
+        return draft if told is None else told.marked(draft)
+
+    def _told(self, message: BaseMessage) -> MadeText | None:
+        """Return what a message's text was made from, where a summarizer said that."""
+        task = self._task
+        made = made_texts.of(message, owner=task.owner, thread_id=task.thread_id, task_id=task.id)
+        if made is None:
             return None
-        return self.of_rest(inexact=True)
+        whole = Prompt(map(self._objects.whole, made.call.prompt.messages))
+        return made._replace(call=replace(made.call, prompt=whole))
 
     def is_made(self, message: BaseMessage) -> bool:
         """Whether a message is a model's reply or a tool's result, whatever else says the same."""

@@ -158,7 +158,7 @@ class Taking:
         return found
 
     def _new_message(self, message: BaseMessage, tracked: bool, anew: bool) -> Atom:
-        draft = draft_of(message, self._thread, self._serde)
+        draft = self._origins.marked(draft_of(message, self._thread, self._serde), message)
         raw = None
         if self._at is not None and not self._origins.is_made(message):
             raw = self._objects.raw(self._at, self._origins.channel, message)
