@@ -138,7 +138,6 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     ],
     "items.spaces": lambda m, _: m.items.spaces("store"),
     "conversations.read": lambda m, _: [m.conversations.read(thread, last=9) for thread in THREADS],
-    "conversations.find": lambda m, _: [m.conversations.find(thread, ["a", "%"]) for thread in THREADS],
     "checkpoints.threads": lambda m, _: m.checkpoints.threads(),
     "checkpoints.get": lambda m, _: [
         m.checkpoints.get(thread, ns, cid, nothing)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from . import discarding
-from .arguments import check_iterable, check_kind, check_text, check_whole, texts, whole_numbers
+from .arguments import check_iterable, check_kind, check_text, check_whole, whole_numbers
 from .cells import Atom, Sources
 from .checkpoints import Checkpoints
 from .database import Scope, Tx
@@ -21,6 +21,7 @@ from .restoring import Held, held
 from .settling import Settling, bury
 from .storing import check_thread, fid_digest
 
+MANY = 64  # messages added at once for which the whole thread is looked through
 NEVER = 0  # a thread that was never ended
 _COLUMNS = "id, kind, role, text, fid, payload, metadata, retention_until"
 _SPOKEN = (
@@ -97,21 +98,6 @@ class Conversations:
             generation, ended = _standing(tx, scope, thread)
             return Said(held(rows), generation, ended, len(rows) < most)
 
-    def find(self, thread: str, names: Sequence[str]) -> dict[str, Held]:
-        """Return the usable messages of a thread that have these ids of their framework."""
-        _check_name(thread)
-        names = texts(names, "names=")
-        with self._engine.reading(self.workspace) as (tx, scope):
-            rows = tx.all(
-                f"select {_COLUMNS} from record where ws = :ws and thread = :thread "
-                f"and fid in :fids and {_SPOKEN} order by version",
-                ws=scope.ws,
-                thread=encode(thread),
-                fids=sorted({encode(one) for one in names}),
-                at=self._engine.options.clock(),
-            )
-        return {one.framework_id or "": one for one in held(rows)}
-
     def add(
         self, thread: str, said: Sequence[Saying], *, trusted: int = -1, ended: int | None = None
     ) -> int:
@@ -185,14 +171,25 @@ def _atoms(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[Sa
 
 def _there(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[str, int]:
     """Return the records of the sayings that are stored already, by name; 0 for one not usable."""
-    names = {one.draft.framework_id for one in said}
-    rows = tx.all(
-        "select fid, id, status from record where ws = :ws and thread = :thread and fid in :fids "
-        "order by version",
-        ws=scope.ws,
-        thread=encode(thread),
-        fids=sorted(encode(one) for one in names if one is not None),
-    )
+    names = {one.draft.framework_id for one in said} - {None}
+    at = {"ws": scope.ws, "thread": encode(thread)}
+    if len(names) < MANY:
+        rows = [
+            row
+            for one in names
+            for row in tx.all(
+                "select fid, id, status from record "
+                "where ws = :ws and thread = :thread and fid = :fid order by version",
+                fid=encode(one or ""),
+                **at,
+            )
+        ]
+    else:
+        rows = tx.all(
+            "select fid, id, status from record "
+            "where ws = :ws and thread = :thread and fid is not null order by version",
+            **at,
+        )
     return {decode(fid): id_ if status in (0, 3) else 0 for fid, id_, status in rows}
 
 
