@@ -15,6 +15,8 @@ from langgraph.types import Interrupt, interrupt
 from dellm import Plan, consent
 from dellm.consent import Kind
 
+from .questions import Question
+
 FORGET = "forget"  # the "action" of the interrupt
 
 
@@ -39,13 +41,13 @@ def token_of(plan: Plan) -> str:
     return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
-def question(plan: Plan, *, everything: bool, remark: str | None = None) -> dict[str, Any]:
+def question(plan: Plan, *, everything: bool, remark: str | None = None) -> Question:
     """Return the value of the interrupt: what would go, by ids of records and counts.
 
     `plan` is the token; `remark` says why it is asked again: "unclear", "changed", "not in the
     plan", "goes with it" (what is to stay was made from what is to go).
     """
-    return {
+    said = {
         "action": FORGET,
         "plan": token_of(plan),
         "count": len(visible(plan)),
@@ -57,6 +59,7 @@ def question(plan: Plan, *, everything: bool, remark: str | None = None) -> dict
         "everything": everything,
         "remark": remark,
     }
+    return Question(said)
 
 
 def answers(value: Mapping[str, Any]) -> list[Any]:

@@ -37,6 +37,7 @@ from dellm.requests import Classifier
 from .messages import draft_of, text_of
 from .middleware_consent import Answer, answers, question, read, shown, token_of, visible
 from .middleware_run import MemoryMiddleware, Run
+from .questions import Question
 
 PENDING = "dellm_forget"
 # What the first number of PENDING says; the ids of matches follow IDS.
@@ -121,9 +122,7 @@ class ForgetMiddleware(MemoryMiddleware):
         if not settling.begin():
             return settling.update
         said = answers(settling.question)
-        if not said:
-            interrupt(settling.question)
-        if not settling.decided(said[-1], settling.shown()):
+        if not said or not settling.decided(said[-1], settling.shown()):
             interrupt(settling.question)
         return settling.update
 
@@ -135,10 +134,8 @@ class ForgetMiddleware(MemoryMiddleware):
         if not await asyncio.to_thread(settling.begin):
             return settling.update
         said = answers(settling.question)
-        if not said:
-            interrupt(settling.question)
-        plan = await settling.ashown()
-        if not await asyncio.to_thread(settling.decided, said[-1], plan):
+        plan = await settling.ashown() if said else None
+        if not said or not await asyncio.to_thread(settling.decided, said[-1], plan):
             interrupt(settling.question)
         return settling.update
 
@@ -191,12 +188,15 @@ def erase_request(run: Run, message: HumanMessage) -> None:
         run.memory.forget(ids=sorted(ids))
 
 
-def pending(run: Run, requests: Sequence[Request]) -> list[int]:
-    """Return what waits for an answer: a code and, for IDS, the records that match the requests."""
+def pending(run: Run, requests: Sequence[Request], apart: Sequence[int] = ()) -> list[int]:
+    """Return what waits for an answer: a code and, for IDS, the records that match the requests.
+
+    Records `apart`, which hold the requests themselves, are no reason to think that one is found.
+    """
     codes: set[int] = set()
     ids: set[int] = set()
     for request in requests:
-        wish = wishes.wish_of(run.memory, request, run.thread or "")
+        wish = wishes.wish_of(run.memory, request, run.thread or "", apart=apart)
         plan = _guessed(run.memory, wish)
         if plan is EVERYTHING or (plan and wish.total and not wish.kept):
             return [EVERYTHING]
@@ -225,7 +225,7 @@ class Settling:
         self._messages: Sequence[AnyMessage] = state["messages"]
         self._code, *self._ids = state[PENDING]
         self._plan: Plan | None = None
-        self.question: dict[str, Any] = {}
+        self.question = Question()
         self.update: Update = {}
 
     def begin(self) -> bool:

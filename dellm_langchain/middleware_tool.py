@@ -45,7 +45,9 @@ def forget_tool(middleware: MemoryMiddleware, classifier: Classifier | None = No
         update: dict[str, Any] = {}
         text = REFUSED
         if request.kind is not RequestKind.NONE and _words(what) <= _words(said) != set():
-            waiting = pending(middleware.run(), [request])
+            run = middleware.run()
+            own = [one for one in run.records_of(messages[start:]) if one]
+            waiting = pending(run, [request], own)
             found = waiting[0] in {IDS, EVERYTHING}
             text = PLANNED if found else NOTHING
             update = {PENDING: waiting} if found else {}

@@ -30,6 +30,7 @@ from dellm import InvalidInput, Memory
 
 from .addresses import Address, thread_name
 from .channels import Channels, channels_of
+from .questions import keep_questions
 from .workspace import Workspace
 from .writing import Writer
 
@@ -171,7 +172,9 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
             (WRITES_IDX_MAP.get(channel, at), channel, value)
             for at, (channel, value) in enumerate(writes)
         ]
-        Writer(workspace, self._at(config), config).put_writes(indexed, task_id, task_path)
+        address = self._at(config)
+        keep_questions(workspace, address.place, writes)
+        Writer(workspace, address, config).put_writes(indexed, task_id, task_path)
 
     # reading
 
