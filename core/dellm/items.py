@@ -27,6 +27,7 @@ from .arguments import (
 from .cells import Atom
 from .checkpoints import Checkpoints, Written
 from .database import Row, Scope, Tx, Vector
+from .embedding import Embedder
 from .encoding import decode, encode
 from .engine import Engine
 from .errors import InvalidInput
@@ -82,6 +83,11 @@ class Items:
         self.workspace = workspace
         self._checkpoints = Checkpoints(engine, workspace)
         self._vectors = ItemVectors()
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What the memory embeds with; its vectors may also be those of items."""
+        return self._engine.embedder
 
     # writing
 
