@@ -143,6 +143,6 @@ def from_entry(
         out_of_reach=tuple(body["out_of_reach"]),
         digest=body["digest"],
         # Entries from before there was any rebuilding say nothing of it.
-        rebuilt={int(old): new for old, new in body.get("rebuilt", {}).items()},
+        rebuilt=dict(sorted((int(old), new) for old, new in body.get("rebuilt", {}).items())),
         not_rebuilt=body.get("not_rebuilt", 0),
     )
