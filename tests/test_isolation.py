@@ -16,7 +16,7 @@ import pytest
 from lines import run, said, state
 from pgvector.psycopg import register_vector
 from raw_tables import connected, is_postgres, of_workspace, rows_of
-from verbs import CALLS, ONLY_ON_POSTGRES, READING, WRITING, public_verbs, strings
+from verbs import CALLS, ONLY_ON_POSTGRES, READING, WRITING, document, public_verbs, strings
 
 import dellm
 from dellm import (
@@ -38,7 +38,7 @@ CORE = Path(dellm.__file__).parent
 SCOPED = (
     *("record", "embedding", "sequence", "edge", "tombstone", "ledger", "residue", "repeat"),
     *("line", "label", "checkpoint", "task_write", "ended", "keyword"),
-    *("item", "item_vector"),
+    *("item", "item_vector", "elsewhere"),
 )
 
 
@@ -65,6 +65,7 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
         vectors = [np.ones(2, np.float32)]
         kept = Keep((space, canary), "zanzibar", Atom(draft, made=made), vectors=vectors)
         memory.items.put("store", [kept])
+        memory.elsewhere.take("docs", [document(f"zanzibar {canary} {space}", canary)])
     memory.index()
     return receipt
 
@@ -718,5 +719,7 @@ def test_only_the_two_database_modules_know_a_dialect() -> None:
         "sqlite.py",
         "sqlite_clean.py",
         "postgres.py",
+        "postgres_session.py",
+        "postgres_setup.py",
         "postgres_clean.py",
     }

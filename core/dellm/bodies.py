@@ -90,11 +90,25 @@ def dump_body(body: Body, label: Label) -> str:
     source = metadata.pop("source", None)
     if source in SOURCES:
         source = SOURCES.index(source)
-    parts: list[Any] = [body.v, _packed_time(body.ts), channels, seen, updated, source, metadata]
+    said = _packed_metadata(metadata)
+    parts: list[Any] = [body.v, _packed_time(body.ts), channels, seen, updated, source, said]
     parts += [body.settings, int(body.tainted), body.others]
     while parts and not parts[-1]:
         parts.pop()
     return json.dumps(parts, separators=(",", ":"))
+
+
+def _packed_metadata(metadata: dict[str, Any]) -> dict[str, Any] | list[Any]:
+    """Return a list of the step alone where a graph that has none around it says only that."""
+    if list(metadata) == ["step", "parents"] and metadata["parents"] == {}:
+        return [metadata["step"]]
+    return metadata
+
+
+def _metadata(packed: dict[str, Any] | list[Any] | None) -> dict[str, Any]:
+    if isinstance(packed, list):
+        return {"step": packed[0], "parents": {}}
+    return dict(packed or {})
 
 
 def _packed_time(text: str) -> str | int:
@@ -118,7 +132,7 @@ def load_body(stored: str, name: Name) -> Body:
     parts = json.loads(stored)
     parts += [None] * (10 - len(parts))
     v, ts, channels, seen, updated, source, metadata, settings, tainted, others = parts
-    said = dict(metadata or {})
+    said = _metadata(metadata)
     if source is not None:
         said = {"source": SOURCES[source] if isinstance(source, int) else source, **said}
     return Body(

@@ -301,7 +301,13 @@ class Writing:
         if inline or not ids:
             return [kind, ids]
         sequence, tip = sequences.listed(
-            self.tx, self.scope, ids, self.desk.thread, self.desk.take(), self.desk.tips
+            self.tx,
+            self.scope,
+            ids,
+            self.desk.thread,
+            self.desk.take(),
+            self.desk.tips,
+            self.generation,
         )
         self.desk.noted.append(tip)
         return sequence if kind == cells.LISTED else [kind, sequence]
@@ -309,7 +315,7 @@ class Writing:
     def _write(self, line: int, new: Checkpoint, body: Body) -> None:
         cid = pack_id(new.place.cid)
         parent = None if new.parent is None else pack_id(new.parent)
-        self.tx.run(
+        self.tx.later(
             "insert into checkpoint(ws, line, cid, parent, run, body) "
             "values (:ws, :line, :cid, :parent, :run, :body) "
             "on conflict (ws, line, cid) do update set parent = excluded.parent, "
@@ -357,7 +363,7 @@ class Writing:
         )
         before = {one[0]: one for one in json.loads(row[0])} if row else {}
         special = {index: one for index, one in rows.items() if index < 0}
-        self.tx.run(
+        self.tx.later(
             "update task_write set path = :path, body = :body "
             "where ws = :ws and line = :line and cid = :cid and task = :task",
             **key,

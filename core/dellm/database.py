@@ -85,12 +85,21 @@ class Tx(Protocol):
     def run(self, sql: LiteralString, **values: object) -> int:
         """Run the statement; return how many rows it changed."""
 
+    def later(self, sql: LiteralString, **values: object) -> None:
+        """Run the statement before anything else is asked of the transaction, or it commits.
+
+        Nobody waits for it: what goes wrong with it is raised by the next call, or the commit.
+        """
+
     def many(
         self,
         sql: LiteralString,
         rows: Sequence[Mapping[str, object]] | Sequence[tuple[object, ...]],
     ) -> None:
-        """Run the statement once for each row: a mapping, or the values in the statement's order."""
+        """Run the statement once for each row: a mapping, or the values in the statement's order.
+
+        Later, as above.
+        """
 
     def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
         """Yield the rows of the statement without holding all of them in memory."""

@@ -137,7 +137,7 @@ class Naming:
         """Return the number of a thread's namespace; `fresh` if it has to be added."""
         known = self.find_line(line)
         if known is None:
-            self._tx.run(
+            self._tx.later(
                 "insert into line(ws, id, thread, ns) values (:ws, :id, :thread, :ns)",
                 ws=self._ws,
                 id=fresh,

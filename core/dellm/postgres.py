@@ -21,17 +21,15 @@ from pgvector.psycopg import register_vector
 from psycopg import sql as composed
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from . import database
+from . import database, postgres_setup
 from .database import Cleaned, Filter, Row, Scope, Vector
 from .encoding import encode
-from .errors import DatabaseClosed, InvalidInput, SchemaError, StorageError
+from .errors import DatabaseClosed, StorageError
+from .postgres_session import Session, Statement
 
 PART = 400  # distinct terms in one tsvector, which may not exceed one megabyte
-# What a bound login may read: not the digests, nor their key.
-READABLE = ("record", "embedding", "edge", "sequence", "keyword", "tombstone", "ledger")
 _CURSORS = itertools.count()  # two streams of one transaction need two names
 _ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})  # the server ended the session
-_LOCK = 0x44654C4C  # advisory lock of the migrations
 # A step of a recursion looks its neighbours up by key. Without statistics the planner may think a
 # small workspace as cheap to read whole, at every step; a lateral subquery leaves it no choice.
 _STEP = re.compile(r"cross join (edge|sequence) (\w) where \2\.ws = :ws and \2\.(\w+) = (\w+)\.id")
@@ -40,14 +38,14 @@ _LIST = re.compile(r"\bin :(\w+)")
 _NAME = re.compile(r"(?<!:):([a-z_]\w*)")
 _PLAIN = re.compile(r"(insert into \w+\([\w, ]+\)) values \((:\w+(?:, :\w+)*)\)")
 _PASSWORD = re.compile(r"(?<=[?&])password=[^&]*&?")
+_WRITE, _READ = "begin read write", "begin isolation level repeatable read read only"
 # Every join of ours follows keys from few rows to few; without statistics the planner guesses
 # thousands, and would read the workspace at each step of a recursion, or compile a small query.
-_BEGIN = (
+_BIND = (
     "select set_config('role', %s, true), set_config('dellm.ws', %s, true), "
     "set_config('dellm.name', %s, true), set_config('enable_hashjoin', 'off', true), "
     "set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)"
 )
-_LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
 
 
 @lru_cache(maxsize=512)
@@ -135,33 +133,35 @@ def _translated() -> Iterator[None]:
 class PostgresTx:
     """A transaction of one pooled connection; made by PostgresDatabase.transaction only."""
 
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def all(self, sql: LiteralString, **values: object) -> list[Row]:
-        return self._connection.execute(_translate(sql), _bindings(values)).fetchall()
+        return self._session.execute(_translate(sql), _bindings(values)).fetchall()
 
     def one(self, sql: LiteralString, **values: object) -> Row | None:
-        return self._connection.execute(_translate(sql), _bindings(values)).fetchone()
+        return self._session.execute(_translate(sql), _bindings(values)).fetchone()
 
     def run(self, sql: LiteralString, **values: object) -> int:
-        return self._connection.execute(_translate(sql), _bindings(values)).rowcount
+        return self._session.execute(_translate(sql), _bindings(values)).rowcount
+
+    def later(self, sql: LiteralString, **values: object) -> None:
+        self._session.later(_translate(sql), _bindings(values))
 
     def many(
         self, sql: LiteralString, rows: Sequence[Mapping[str, object]] | Sequence[Row]
     ) -> None:
         named = [_named(sql, row) for row in rows]
         if len(named) == 1:
-            self._connection.execute(_translate(sql), named[0])
+            self._session.later(_translate(sql), named[0])
         elif named and (at_once := _at_once(sql)) and _whole(named):
             columns = {name: [row[name] for row in named] for name in named[0]}
-            self._connection.execute(at_once, _bindings(columns))
+            self._session.later(at_once, _bindings(columns))
         elif named:
-            with self._connection.cursor() as cursor:
-                cursor.executemany(_translate(sql), named)
+            self._session.later(_translate(sql), named, many=True)
 
     def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
-        with self._connection.cursor(name=f"stream{next(_CURSORS)}") as cursor:
+        with self._session.named(f"stream{next(_CURSORS)}") as cursor:
             cursor.itersize = 2_000
             yield from cursor.execute(_translate(sql), _bindings(values))
 
@@ -203,7 +203,7 @@ class PostgresTx:
     def vectors(self, ws: int, ids: Sequence[int]) -> list[Vector]:
         find = _translate("select data from embedding where ws = :ws and id in :ids order by id")
         # As text each of their numbers would be parsed on its own.
-        rows = self._connection.execute(
+        rows = self._session.execute(
             find, _bindings({"ws": ws, "ids": list(ids)}), binary=True
         ).fetchall()
         return [row[0].to_numpy().astype(np.float32, copy=False) for row in rows]
@@ -248,7 +248,7 @@ class PostgresTx:
         )
         if ws is not None:
             statement += composed.SQL(" where ws = {}").format(composed.Literal(ws))
-        with self._connection.cursor(name=f"table{next(_CURSORS)}") as cursor:
+        with self._session.named(f"table{next(_CURSORS)}") as cursor:
             cursor.itersize = 2_000
             yield from cursor.execute(statement)
 
@@ -270,7 +270,8 @@ class PostgresDatabase:
         self._closed = False
         self._most = most
         with _translated():
-            self._migrate()
+            with self._owner() as connection:
+                postgres_setup.migrate(connection)
             self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
                 url, min_size=1, max_size=most, timeout=30, open=False, configure=_configure
             )
@@ -281,65 +282,33 @@ class PostgresDatabase:
             raise DatabaseClosed("The memory is closed.")
         return psycopg.connect(self._url, autocommit=autocommit, connect_timeout=10)
 
-    def _migrate(self) -> None:
-        with self._owner() as connection:
-            connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
-            connection.execute("set local client_min_messages = error")
-            connection.execute(
-                "create table if not exists migration("
-                "number bigint primary key, name text not null, applied_at bigint not null)"
-            )
-            applied = [row[0] for row in connection.execute("select number from migration")]
-            for number, name, script in database.pending(self.dialect, applied):
-                _apply(connection, number, name, script)
-
     @contextmanager
     def transaction(
         self, scope: Scope, *, write: bool = False, durable: bool = False, owner: bool = False
     ) -> Iterator[PostgresTx]:
+        role = "none" if owner else "dellm_app"
+        begin = [
+            Statement(_WRITE if write else _READ),
+            Statement(_BIND, (role, str(scope.ws), encode(scope.name))),
+        ]
+        if durable:
+            begin.append(Statement("set local synchronous_commit = on"))
         with _translated():
-            connection = self._begun(scope, write=write, owner=owner)
+            session = Session(self._pool, begin, tries=self._most)
             try:
-                with connection:
-                    if durable:
-                        connection.execute("set local synchronous_commit = on")
-                    yield PostgresTx(connection)
+                yield PostgresTx(session)
+                session.commit()
             finally:
-                self._pool.putconn(connection)
-
-    def _begun(self, scope: Scope, *, write: bool, owner: bool) -> psycopg.Connection[Row]:
-        """Return a pooled connection with a transaction bound to the scope.
-
-        One that the server has ended while it lay idle is found out by its first statement, and
-        another one is taken: nothing was done on it yet.
-        """
-        for _ in range(self._most):
-            connection = self._pool.getconn()
-            try:
-                connection.isolation_level = (
-                    None if write else psycopg.IsolationLevel.REPEATABLE_READ
-                )
-                connection.read_only = not write
-                connection.execute(
-                    _BEGIN, ("none" if owner else "dellm_app", str(scope.ws), encode(scope.name))
-                )
-                return connection
-            except BaseException:
-                self._pool.putconn(connection)
-                if not connection.closed:
-                    raise
-        raise psycopg.OperationalError
+                session.close()
 
     def bind_login(self, login: str, scope: Scope) -> None:
         """Let the login role `login` read this one workspace with SQL of its own, and no other.
 
         Raises InvalidInput for a name that is no role name, StorageError when the role is missing.
         """
-        if not _LOGIN.fullmatch(login):
-            raise InvalidInput("The name is not a plain role name.")
+        postgres_setup.check_login(login)
         with _translated(), self._owner() as connection:
-            for table in READABLE:
-                _bind(connection, table, login, scope.ws)
+            postgres_setup.bind_login(connection, login, scope)
 
     def cleans_at_once(self, limit: int) -> bool:
         del limit
@@ -384,37 +353,5 @@ class PostgresDatabase:
 
 
 def _configure(connection: psycopg.Connection[Row]) -> None:
+    connection.autocommit = True
     register_vector(connection)
-    connection.commit()
-
-
-def _apply(connection: psycopg.Connection[Row], number: int, name: str, script: str) -> None:
-    try:
-        connection.execute("create extension if not exists vector")
-    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFile):
-        missing = SchemaError(
-            "The extension pgvector is not in this database and could not be created.",
-            remedy="Let an administrator run CREATE EXTENSION vector.",
-        )
-    else:
-        connection.execute(script)
-        connection.execute(
-            "insert into migration values (%s, %s, %s)", (number, name, database.now())
-        )
-        return
-    raise missing
-
-
-def _bind(connection: psycopg.Connection[Row], table: str, login: str, ws: int) -> None:
-    names = {
-        "policy": composed.Identifier(f"login_{login}"),
-        "table": composed.Identifier(table),
-        "login": composed.Identifier(login),
-        "ws": composed.Literal(ws),
-    }
-    for statement in (
-        "drop policy if exists {policy} on {table}",
-        "create policy {policy} on {table} for select to {login} using (ws = {ws})",
-        "grant select on {table} to {login}",
-    ):
-        connection.execute(composed.SQL(statement).format(**names))

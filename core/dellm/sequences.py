@@ -26,10 +26,15 @@ THREADS = 256
 
 @dataclass(slots=True)
 class Tip:
-    """The ids of a sequence, and (length, sequence id) of it and of every base below it."""
+    """The ids of a sequence, and (length, sequence id) of it and of every base below it.
+
+    `generation` is that of the workspace in which they were seen alive, if that is known: they live
+    as long as it does not move.
+    """
 
     ids: list[int]
     marks: list[tuple[int, int]]
+    generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,34 +109,51 @@ def _common(one: list[int], other: list[int]) -> int:
 
 
 def attach_context(
-    tx: Tx, scope: Scope, child: int, ids: Sequence[int], thread: str, fresh: int, tips: Tips
+    tx: Tx,
+    scope: Scope,
+    child: int,
+    ids: Sequence[int],
+    thread: str,
+    fresh: int,
+    tips: Tips,
+    checked_in: int | None = None,
 ) -> Tip | None:
     """Write the edges that make `ids` the context of record `child`, in order.
 
-    `fresh` is a sequence id reserved for this write. Returns the tip to note after the commit.
+    `fresh` is a sequence id reserved for this write. `checked_in` is the workspace's generation where
+    the ids were found usable in this transaction. Returns the tip to note after the commit.
     Raises ContextForgotten, NotFound (nothing is written then).
     """
     if not ids:
         return None
-    base, known = _base(tx, scope, ids, thread, tips)
-    provenance.require_usable(tx, scope.ws, ids[base.length if base else 0 :])
+    base, known = _base(tx, scope, ids, thread, tips, checked_in)
+    if checked_in is None:
+        provenance.require_usable(tx, scope.ws, ids[base.length if base else 0 :])
     if base is None and len(ids) <= DIRECT:
         _write(tx, scope.ws, child, [(pos + 1, one) for pos, one in enumerate(ids)])
         return None
     tip = _extended(tx, scope.ws, ids, thread, fresh, base, known, listed=False)
+    tip.generation = checked_in
     _write(tx, scope.ws, child, [(0, tip.marks[-1][1])])
     return tip
 
 
 def listed(
-    tx: Tx, scope: Scope, ids: Sequence[int], thread: str, fresh: int, tips: Tips
+    tx: Tx,
+    scope: Scope,
+    ids: Sequence[int],
+    thread: str,
+    fresh: int,
+    tips: Tips,
+    checked_in: int | None = None,
 ) -> tuple[int, Tip]:
     """Return the sequence that holds `ids` as the value of a channel, and the tip to note.
 
-    The ids were checked before. `fresh` is a sequence id reserved for this write.
+    The ids were checked before. `fresh` and `checked_in`: see attach_context.
     """
-    base, known = _base(tx, scope, ids, thread, tips)
+    base, known = _base(tx, scope, ids, thread, tips, checked_in)
     tip = _extended(tx, scope.ws, ids, thread, fresh, base, known, listed=True)
+    tip.generation = checked_in
     return tip.marks[-1][1], tip
 
 
@@ -158,7 +180,7 @@ def _extended(
     marks = _up_to(known, base.length) if base else []
     if base is not None and base.length == len(ids):
         if listed:
-            tx.run(
+            tx.later(
                 "update sequence set listed = 1 where ws = :ws and id = :id and listed = 0",
                 ws=ws,
                 id=base.sequence,
@@ -177,10 +199,13 @@ def attach_surviving(tx: Tx, ws: int, child: int, ids: Sequence[int], after: int
 
 
 def _base(
-    tx: Tx, scope: Scope, ids: Sequence[int], thread: str, tips: Tips
+    tx: Tx, scope: Scope, ids: Sequence[int], thread: str, tips: Tips, generation: int | None
 ) -> tuple[Base | None, list[tuple[int, int]]]:
     while found := tips.find(scope.ws, thread, ids):
         tip, shared = found
+        if generation is not None and tip.generation == generation:
+            length, sequence = _up_to(tip.marks, shared)[-1]
+            return Base(sequence, length), tip.marks
         base = _alive(tx, scope.ws, tip, shared)
         if base is not None:
             return base, tip.marks
@@ -230,7 +255,7 @@ def _stored_tip(tx: Tx, ws: int, thread: str, most: int) -> Tip | None:
 
 
 def _write_row(tx: Tx, ws: int, sequence: int, length: int, thread: str, *, listed: bool) -> None:
-    tx.run(
+    tx.later(
         "insert into sequence(ws, id, thread, length, listed) "
         "values (:ws, :id, :thread, :length, :listed)",
         ws=ws,

@@ -7,12 +7,13 @@ write transaction, after the workspace's row was locked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from . import sequences, storing
-from .cells import Atom, Place, Sources
+from .atom_order import batches, in_order
+from .cells import Atom, Place
 from .database import Scope, Tx
 from .encoding import encode
 from .errors import InvalidInput
@@ -47,6 +48,7 @@ class Places(Protocol):
 class Desk:
     """What one write needs: the transaction, numbers reserved for it, and what to note afterwards.
 
+    `last_record` is the workspace's newest record: its row is locked, so that does not change.
     `trusted` says that no record the adapter knows can have gone since it learned of it. In
     `generation` 0 nothing was ever erased or suppressed in the workspace.
     """
@@ -60,6 +62,7 @@ class Desk:
     generation: int
     next_sequence: int
     last_reserved: int
+    last_record: int
     noted: list[Tip] = field(default_factory=list)
 
     def take(self) -> int:
@@ -95,7 +98,7 @@ class Settling:
     def settle(self, atoms: Iterable[Atom]) -> None:
         """Give every atom its record's id, or None where it was refused."""
         listed = list(atoms)
-        order = [one for one in _in_order(listed) if one.id is None]
+        order = [one for one in in_order(listed) if one.id is None]
         for one in order:
             if one.made is not None:
                 self.check(one.made.known)
@@ -158,7 +161,7 @@ class Settling:
 
     def _name(self, id_: int, draft: Draft) -> None:
         """Give a record the id that its framework's object had not got when it was stored."""
-        self._desk.tx.run(
+        self._desk.tx.later(
             "update record set fid = :fid where ws = :ws and id = :id and fid is null "
             "and not exists (select 1 from record where ws = :ws and thread = :thread "
             "and fid = :fid and version = 1)",
@@ -274,13 +277,14 @@ class Settling:
         if not new:
             return
         desk = self._desk
-        # What only refers to others says to whom, so those come first: see _in_order.
-        for some in _batches(new):
+        # What only refers to others says to whom, so those come first: see batches.
+        for some in batches(new):
             drafts = [self._draft(one, parents) for one, parents in some]
             # What was erased of them was looked for in _find.
-            made, _ = storing.store(desk.tx, desk.scope, drafts, desk.at, looked=True)
-            for (one, _), record in zip(some, made, strict=True):
-                one.id = record.id
+            storing.store_after(desk.tx, desk.scope, drafts, desk.at, desk.last_record)
+            for one, _ in some:
+                desk.last_record += 1
+                one.id = desk.last_record
                 one.stored = True
         for one, twin in self._twins.items():
             one.id = twin.id
@@ -306,7 +310,14 @@ class Settling:
         added = [one.id for one in parents.context if one.id is not None]
         context = [*parents.known, *added]
         tip = sequences.attach_context(
-            desk.tx, desk.scope, child, context, desk.thread, desk.take(), desk.tips
+            desk.tx,
+            desk.scope,
+            child,
+            context,
+            desk.thread,
+            desk.take(),
+            desk.tips,
+            desk.generation,
         )
         if tip is not None:
             desk.noted.append(tip)
@@ -328,41 +339,6 @@ class _Parents:
     inexact: bool = False
 
 
-def _in_order(atoms: Iterable[Atom]) -> Iterator[Atom]:
-    """Yield the atoms and all they are made from or refer to, each after those."""
-    seen: set[Atom] = set()
-    stack: list[tuple[Atom, bool]] = [(one, False) for one in reversed(list(atoms))]
-    while stack:
-        atom, ready = stack.pop()
-        if ready:
-            yield atom
-        elif atom not in seen:
-            seen.add(atom)
-            stack.append((atom, True))
-            stack.extend((one, False) for one in reversed(_before(atom)) if one not in seen)
-
-
-def _before(atom: Atom) -> list[Atom]:
-    made: Sources | None = atom.made
-    return [*(made.context if made else ()), *(made.also if made else ()), *atom.refs]
-
-
-def _batches(
-    new: Sequence[tuple[Atom, _Parents]],
-) -> Iterator[Sequence[tuple[Atom, _Parents]]]:
-    """Split the atoms so that every one that refers to others comes in a later batch than they."""
-    batch: list[tuple[Atom, _Parents]] = []
-    inside: set[Atom] = set()
-    for one in new:
-        if any(ref in inside for ref in one[0].refs):
-            yield batch
-            batch, inside = [], set()
-        batch.append(one)
-        inside.add(one[0])
-    if batch:
-        yield batch
-
-
 def open_desk(
     tx: Tx, scope: Scope, at: int, thread: str, tips: Tips, trusted: int
 ) -> tuple[Desk, int]:
@@ -372,7 +348,7 @@ def open_desk(
     """
     row = tx.one(
         "update workspace set version = version + 1, last_sequence = last_sequence - :spare "
-        "where ws = :ws returning last_sequence, generation",
+        "where ws = :ws returning last_sequence, generation, last_record",
         ws=scope.ws,
         spare=SPARE,
     )
@@ -380,7 +356,8 @@ def open_desk(
         raise InvalidInput("The workspace has no row; it was never created.")
     last, generation = int(row[0]), int(row[1])
     first = last + SPARE - 1
-    desk = Desk(tx, scope, at, thread, tips, generation == trusted, generation, first, last)
+    trusts = generation == trusted
+    desk = Desk(tx, scope, at, thread, tips, trusts, generation, first, last, int(row[2]))
     return desk, generation
 
 
@@ -410,7 +387,7 @@ def successor(tx: Tx, ws: int, id_: int) -> int | None:
 
 def bury(tx: Tx, ws: int, digest: bytes, at: int) -> None:
     """Keep a keyed digest, so that what it stands for is refused from now on."""
-    tx.run(
+    tx.later(
         "insert into ended(ws, digest, at) values (:ws, :digest, :at) "
         "on conflict (ws, digest) do nothing",
         ws=ws,

@@ -114,6 +114,9 @@ class SqliteTx:
         self._connection.execute(*_prepared(sql, values)).fetchall()
         return self._connection.changes()
 
+    def later(self, sql: LiteralString, **values: object) -> None:
+        self.run(sql, **values)
+
     def many(
         self, sql: LiteralString, rows: Sequence[Mapping[str, object]] | Sequence[Row]
     ) -> None:

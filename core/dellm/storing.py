@@ -128,47 +128,76 @@ def take_numbers(tx: Tx, ws: int, records: int, tokens: int, found: int) -> Numb
     return Numbers(row[0] - records + 1, row[1])
 
 
-def store(
-    tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, *, looked: bool = False
-) -> tuple[list[Record], Numbers]:
+def store_after(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, last: int) -> None:
+    """Store the drafts as the records that follow `last`, the workspace's newest one.
+
+    The caller has locked the workspace, and made sure that no framework's object was erased.
+    """
+    split = _split(drafts)
+    tx.later(
+        "update workspace set last_record = :last, documents = documents + :found, "
+        "tokens = tokens + :tokens where ws = :ws",
+        ws=scope.ws,
+        last=last + len(drafts),
+        found=_findable(drafts),
+        tokens=sum(map(len, split)),
+    )
+    _insert(tx, scope, drafts, split, last + 1, at)
+
+
+def store(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> tuple[list[Record], Numbers]:
     """Store the drafts in order as records of the workspace, created `at` unless they say else.
 
     Returns the records, and the ids reserved with the last of them. A few hundred at a time: their
-    rows and terms are done with before the next are made. `looked`: the caller made sure that none
-    of the framework's objects was erased.
+    rows and terms are done with before the next are made.
     Raises InvalidInput, ContextForgotten (a copied record or the framework's object was erased).
     """
     if len(drafts) <= AT_ONCE:
-        return _store(tx, scope, drafts, at, looked=looked)
+        return _store(tx, scope, drafts, at)
     made: list[Record] = []
     for start in range(0, len(drafts), AT_ONCE):
-        some, numbers = _store(tx, scope, drafts[start : start + AT_ONCE], at, looked=looked)
+        some, numbers = _store(tx, scope, drafts[start : start + AT_ONCE], at)
         made += some
     return made, numbers
 
 
-def _store(
-    tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, *, looked: bool
-) -> tuple[list[Record], Numbers]:
-    found = [draft.kind not in HIDDEN for draft in drafts]
-    split = [terms(draft.text) if one else [] for draft, one in zip(drafts, found, strict=True)]
-    numbers = take_numbers(tx, scope.ws, len(drafts), sum(map(len, split)), sum(found))
-    if not looked:
-        _refuse_erased(tx, scope, drafts)
+def _store(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> tuple[list[Record], Numbers]:
+    split = _split(drafts)
+    tokens = sum(map(len, split))
+    numbers = take_numbers(tx, scope.ws, len(drafts), tokens, _findable(drafts))
+    _refuse_erased(tx, scope, drafts)
     first, moment = numbers.first, from_micros(at)
-    tx.many(
-        _INSERT,
-        [
-            _row(scope.ws, id_, draft, len(found), at)
-            for id_, draft, found in zip(count(first), drafts, split, strict=False)
-        ],
-    )
+    _insert(tx, scope, drafts, split, first, at)
+    made = [_record(scope.name, id_, draft, moment) for id_, draft in enumerate(drafts, first)]
+    return made, numbers
+
+
+def _split(drafts: Sequence[Draft]) -> list[list[str]]:
+    """Return the terms of each draft; what no search may find has none."""
+    return [[] if draft.kind in HIDDEN else terms(draft.text) for draft in drafts]
+
+
+def _findable(drafts: Sequence[Draft]) -> int:
+    return sum(draft.kind not in HIDDEN for draft in drafts)
+
+
+def _insert(
+    tx: Tx,
+    scope: Scope,
+    drafts: Sequence[Draft],
+    split: Sequence[Sequence[str]],
+    first: int,
+    at: int,
+) -> None:
+    rows = [
+        _row(scope.ws, id_, draft, len(found), at)
+        for id_, draft, found in zip(count(first), drafts, split, strict=False)
+    ]
+    tx.many(_INSERT, rows)
     tx.add_terms(scope.ws, list(enumerate(split, first)))
     for id_, draft in enumerate(drafts, first):
         if draft.copy_of is not None:
             provenance.link_copy(tx, scope.ws, id_, draft.copy_of)
-    made = [_record(scope.name, id_, draft, moment) for id_, draft in enumerate(drafts, first)]
-    return made, numbers
 
 
 def store_once(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> list[Record]:
