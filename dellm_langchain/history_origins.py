@@ -10,6 +10,7 @@ import re
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from uuid import UUID
 
 from langchain_core.messages import (
@@ -61,8 +62,9 @@ class Origins:
     """Gives each message of one write to a thread its parents.
 
     `run` is the run that the write is part of and `read` what it has read, the thread's first;
-    `known` are the messages of the thread by id, `calls` the records that made its tool calls.
-    `everything` returns the texts of the thread by record.
+    `noted` are records it has read otherwise. `known` are the messages of the thread by id, `calls`
+    the records that made its tool calls. `everything` returns the texts of the thread by record.
+    `replies` are the calls of messages, by their objects, that are known without looking.
     """
 
     def __init__(
@@ -75,10 +77,13 @@ class Origins:
         known: Mapping[str, Named],
         calls: Mapping[str, int],
         everything: Callable[[], Mapping[int, str]],
+        noted: Sequence[int] = (),
+        replies: Mapping[int, Call] = MappingProxyType({}),
     ) -> None:
         self._thread, self._serde, self._owner = thread, serde, owner
         self._run, self._read = run, read
         self._known, self._calls, self._everything = known, calls, everything
+        self._noted, self._replies = noted, replies
         self._new: list[Saying] = []
         self._by_object: dict[int, Saying] = {}
         self._by_name: dict[str, Saying] = {}
@@ -138,7 +143,7 @@ class Origins:
             self._tie_to_all(one)
 
     def _call_of(self, message: AIMessage) -> Call | None:
-        found = captured.of_reply(message)
+        found = self._replies.get(id(message)) or captured.of_reply(message)
         if found is None and self._run is not None and not message.tool_calls:
             found = captured.said_in(str(message.text), self._run)
         return found
@@ -224,7 +229,8 @@ class Origins:
         words = {word for text in fixed for word in _WORD.findall(text.lower())}
         texts = self._texts().items()
         shared = [id_ for id_, text in texts if id_ not in tied and _share(words, text)]
-        one.parents = [*one.parents, *shared]
+        shared += [id_ for id_ in self._noted if id_ not in tied]
+        one.parents = [*one.parents, *dict.fromkeys(shared)]
         one.after = [*one.after, *(it for it in new if _share(words, it.draft.text))]
         one.inexact = one.inexact or bool(shared)
 
@@ -232,13 +238,13 @@ class Origins:
         """Tie a message to all that its run has read, and to all that comes before it."""
         one.inexact = True
         one.after = list(dict.fromkeys([*one.after, *self._new]))
-        if self._run is None:
-            one.whole = True
-        else:
-            one.parents = list(dict.fromkeys([*one.parents, *self._at_hand()]))
+        one.whole = self._run is None
+        hand = self._noted if one.whole else self._at_hand()
+        one.parents = list(dict.fromkeys([*one.parents, *hand]))
 
     def _at_hand(self) -> Iterator[int]:
         """Yield the records that a prompt's unknown part may be made of."""
+        yield from self._noted
         for turn in self._read:
             yield from (one.record for one in turn.named.values())
         if self._run is None:

@@ -6,18 +6,22 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from uuid import UUID
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from dellm import Held, Memory, Said, Saying
 
+from .calls import Call
 from .capture import captured
 from .giving import unanswered
 from .history_origins import Origins, name_of
 from .history_turns import Given, Named, Owner, Turn, content_number, turns
 from .messages import recipe
 from .pairs import repaired
+from .reads import reads
 
 AHEAD = 16  # messages read at a time before a window that begins with a tool's result
 
@@ -94,7 +98,7 @@ class Conversation:
         )
         given = Given(messages)
         turn = Turn(self.owner, self.thread, said.generation, said.ended, messages, named)
-        if runs := captured.runs_around():
+        if runs := captured.around().runs:
             given.turn = turn
             turns.note(runs, turn)
         return given
@@ -121,22 +125,42 @@ class Conversation:
             named[one.id or ""] = Named(known.record, content_number(one.content))
         return mended
 
-    def add(self, messages: Sequence[BaseMessage]) -> None:
+    def add(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        replies: Mapping[int, Call] = MappingProxyType({}),
+        runs: Sequence[UUID] | None = None,
+    ) -> None:
         """Add messages, with what each was made from; they get ids where they have none.
 
         One that is there already is not added again. One that was erased, or that was made from
-        what was erased since, is refused: it is not stored, and nothing says so.
+        what was erased since, is refused: it is not stored, and nothing says so. `replies` are the
+        calls of messages, by their objects, that are known already; `runs` are the runs that the
+        write is part of, if not those that the calling code is in.
         """
-        run, read = turns.around(captured.runs_around(), self.owner, self.thread)
+        around = captured.around().runs if runs is None else runs
+        run, read = turns.around(around, self.owner, self.thread)
         read.sort(key=lambda one: one.thread != self.thread)  # this thread's come first
+        noted = reads.of(self.owner, run or around[0]) if around else []
         known = threads.of(self.owner, self.thread)
         origins = Origins(
-            self.thread, self.serde, self.owner, run, read, known.named, known.calls, self._texts
+            self.thread,
+            self.serde,
+            self.owner,
+            run,
+            read,
+            known.named,
+            known.calls,
+            self._texts,
+            noted,
+            replies,
         )
         said = origins.sayings(messages)
         generations = {known.generation, *(one.generation for one in read)}
-        trusted = generations.pop() if origins.sure and len(generations) == 1 else -1
+        sure = origins.sure and not noted and len(generations) == 1
         ended = read[0].ended if read else None
+        trusted = known.generation if sure else -1
         generation = self._kept.add(self.thread, said, trusted=trusted, ended=ended)
         for one in read:
             one.copies.clear()
