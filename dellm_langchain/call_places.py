@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from langchain_core.messages import BaseMessage
@@ -12,6 +12,17 @@ from langchain_core.runnables.config import var_child_runnable_config
 from .calls import fingerprint
 
 Meta = Mapping[str, Any]
+
+
+class Around(NamedTuple):
+    """What the code running now is in: tasks, runs of chains and tools, outermost first.
+
+    `call` is the tool call of the innermost tool run.
+    """
+
+    tasks: tuple[str, ...] = ()
+    runs: tuple[UUID, ...] = ()
+    call: str | None = None
 
 
 def saying(message: BaseMessage) -> Hashable:
@@ -55,6 +66,13 @@ def owner() -> Hashable:
     around = (var_child_runnable_config.get() or {}).get("configurable") or {}
     named = getattr(around.get("__pregel_checkpointer"), "owner_of", None)
     return named(around) if callable(named) else None
+
+
+def store_tells() -> bool:
+    """Whether the store of the graph around a call notes what is read from it."""
+    around = (var_child_runnable_config.get() or {}).get("configurable") or {}
+    store = getattr(around.get("__pregel_runtime"), "store", None)
+    return store is not None and getattr(store, "notes_reads", False) is True
 
 
 def with_ambient(metadata: Meta) -> tuple[Meta, object]:

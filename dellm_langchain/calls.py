@@ -156,6 +156,7 @@ class ToolRun:
     calls: tuple[Call, ...]
     inputs: frozenset[int | None]
     outputs: frozenset[int]
+    runs: tuple[UUID, ...] = ()
 
     def asked(self, call: ToolCall) -> bool:
         """Whether the tool ran with just the arguments of this call, the injected ones left out.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 
 from .call_index import CallIndex
-from .call_places import owner, parsed, running, saying, stepped, with_ambient
+from .call_places import Around, owner, parsed, running, saying, stepped, store_tells, with_ambient
 from .calls import (
     Call,
     Prompt,
@@ -95,10 +95,17 @@ class Captured:
         """From now on keep also the calls that belong to neither a graph's task nor a thread."""
         self._everywhere = True
 
-    def runs_around(self) -> tuple[UUID, ...]:
-        """Return the runs of chains and tools that the code running now is in, outermost first."""
+    def around(self) -> Around:
+        """Return what the code running now is in."""
         place = self._places.get(run) if (run := running()) else None
-        return () if place is None else place.runs
+        if place is None:
+            return Around()
+        return Around(place.tasks, place.runs, self._tool_call_around(place))
+
+    def of_id(self, run_id: UUID) -> Call | None:
+        """Return a call by its own id, None where it is not kept."""
+        kept = self._kept.get(run_id)
+        return None if kept is None else kept.call
 
     def of_run(self, run_id: UUID) -> list[Call]:
         """Return the calls made in a run, in order; only known after `everywhere`."""
@@ -190,7 +197,8 @@ class Captured:
             return None
         place, name = runs[-1][1].place, runs[-1][1].name
         reads = any(run.reads_state for _, run in runs)
-        return ToolRun(tool_call_id, name, place.tasks, reads, tuple(calls), inputs, outputs)
+        ran = tuple(run_id for run_id, _ in runs)
+        return ToolRun(tool_call_id, name, place.tasks, reads, tuple(calls), inputs, outputs, ran)
 
     def tools_of(self, task_id: str) -> list[ToolRun]:
         """Return the runs of tools that a task made itself."""
@@ -281,12 +289,13 @@ class Captured:
         name: str,
         inputs: object,
     ) -> None:
-        """Keep a tool run with the fingerprint of its arguments, and whether its code can reach the graph's state."""
+        """Keep a tool run: a fingerprint of its arguments, and whether it can reach the state."""
         place = self._entered(run_id, parent, with_ambient(metadata)[0], tool=True)
         if place is None:
             return
         tool = calling_tool()
-        run = _Tool(tool_call_id, name, place, reads_state(tool), fingerprint(inputs), owner())
+        reads = reads_state(tool, store_tells=store_tells())
+        run = _Tool(tool_call_id, name, place, reads, fingerprint(inputs), owner())
         with self._lock:
             self._tools[run_id] = run
             for around in (self._tools.get(one) for one in place.tools):
@@ -345,8 +354,7 @@ class Captured:
     def _tool_call_around(self, place: _Place) -> str | None:
         with self._lock:
             around = [self._tools.get(one) for one in reversed(place.tools)]
-        ids = [one.tool_call_id for one in around if one and one.tool_call_id]
-        return ids[0] if ids else None
+        return next((one.tool_call_id for one in around if one and one.tool_call_id), None)
 
     def _constants(self, call: Call) -> list[int]:
         """Find the system messages without id that an earlier run has sent as the same object."""

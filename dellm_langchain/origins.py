@@ -7,7 +7,7 @@ whole checkpoint it started from, unless the user narrows that (`reads`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,12 +24,14 @@ from langgraph.types import Send
 from dellm import Atom, Draft, Place, Sources
 
 from .addresses import thread_name
-from .calls import Call, Prompt
+from .cache_replies import cached_replies
+from .calls import Call, Prompt, ToolRun
 from .capture import captured
 from .item_lists import common, contents_of
 from .made_texts import MadeText, made_texts
 from .messages import draft_of
 from .objects import Objects
+from .reads import THREAD, reads
 
 # What a task may be told besides its checkpoint: answers when it asked, results of other tasks.
 RETURN = "__return__"
@@ -94,6 +96,17 @@ class Origins:
 
     def of_message(self, message: BaseMessage) -> Sources | None:
         """Return what a message was made from; None when it was given from outside."""
+        made = self._of_message(message)
+        cached = cached_replies.of(self._task.owner, message.id)
+        if cached is None or not cached.given:
+            return made
+        more = made or Sources()
+        more = replace(more, also=(*more.also, Atom(known=cached.record)))
+        if made in self._replies:
+            self._replies.add(more)
+        return more
+
+    def _of_message(self, message: BaseMessage) -> Sources | None:
         if self.given:
             return None
         if self._task.around is not None:
@@ -110,6 +123,9 @@ class Origins:
 
     def marked(self, draft: Draft, message: BaseMessage) -> Draft:
         """Return the draft of a message; a summary says by whom it can be made anew."""
+        cached = cached_replies.of(self._task.owner, message.id)
+        if cached is not None and cached.holds(message):
+            draft = replace(draft, copy_of=cached.record)
         outside = self.given or self._task.around is not None
         told = None if outside else self._told(message)
         return draft if told is None else told.marked(draft)
@@ -156,6 +172,27 @@ class Origins:
             self._rest = self._of_tools() or self._of_place(inexact=inexact)
         return self._rest
 
+    def of_running(self, call_id: str | None) -> Sources:
+        """Return what code under way in the task makes a value of; `call_id` is the tool's it runs in."""
+        made = None if call_id is None else self._made_call(call_id)
+        run = (
+            None
+            if call_id is None
+            else captured.tool(call_id, self._task.id, owner=self._task.owner)
+        )
+        if made is None or run is None or run.reads_state or not run.asked(made[1]):
+            return self.of_rest(inexact=True)
+        return self._of_call(made[0], run)
+
+    def of_call(self, call: Call) -> Sources:
+        """Return what a model's reply to a call was made from."""
+        return self._exact(call)
+
+    def _read(self, *places: Hashable, before: int | None = None) -> list[Atom]:
+        """Return what tasks or runs have read from stores and retrievers."""
+        found = [one for at in places for one in reads.of(self._task.owner, at, before=before)]
+        return [Atom(known=one) for one in dict.fromkeys(found)]
+
     def add_replies(self, atoms: Sequence[Atom]) -> None:
         """Tie what is made of all that a task read to the replies that it got as well.
 
@@ -201,6 +238,8 @@ class Origins:
         if self._task.given or self._task.ended:
             also += self.atoms.values()
         also += self.answers
+        # Where all steps of a run are stored as one, no task is named.
+        also += self._read(self._task.id or (THREAD, self._task.thread))
         made.also = (*(Atom(known=one) for one in more), *dict.fromkeys(also))
         return made
 
@@ -249,10 +288,11 @@ class Origins:
         known, atoms = self._prompt(call)
         # Of a run whose input is in no earlier checkpoint, what cannot be told may be made of that.
         told = not call.opaque and not any(one.lookup for one in atoms)
+        more = self.atoms.values() if self._task.ended else ()
         return Sources(
             known=known,
             context=atoms,
-            also=() if told or not self._task.ended else tuple(self.atoms.values()),
+            also=() if told else (*self._read(*call.tasks, before=call.moment), *more),
             place=self._task.place,
             since=self._task.since,
             heard=ANSWERS,
@@ -273,7 +313,11 @@ class Origins:
         if run is None or run.reads_state or not told:
             rest = self.of_rest(inexact=True)
             return replace(rest, also=(caller, *rest.also), inexact=True)
-        also: list[Atom] = [caller]
+        return self._of_call(caller, run)
+
+    def _of_call(self, caller: Atom, run: ToolRun) -> Sources:
+        """Return what a tool made something of that reads nothing unseen."""
+        also: list[Atom] = [caller, *self._read(*run.runs)]
         for call in run.calls:
             ids, atoms = self._prompt(call)
             also += [Atom(known=one) for one in ids]

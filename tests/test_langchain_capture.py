@@ -948,6 +948,22 @@ async def with_typed_runtime_later(text: str, runtime: ToolRuntime[None, dict]) 
     return text + str(len(runtime.state))
 
 
+def store_of_runtime(text: str, runtime: ToolRuntime) -> str:
+    """Do it."""
+    runtime.store.put(("saved",), runtime.tool_call_id, {"text": text})
+    return text + str(len(runtime.store.search(("saved",))))
+
+
+def passes_runtime_on(text: str, runtime: ToolRuntime) -> str:
+    """Do it."""
+    return text + str(runtime.store) + str(vars(runtime))
+
+
+def runtime_in_inner(text: str, runtime: ToolRuntime) -> str:
+    """Do it."""
+    return text + str([len(runtime.state) for _ in text])
+
+
 def with_config(text: str, config: RunnableConfig) -> str:
     """Do it."""
     return text + str(len(config))
@@ -1025,7 +1041,10 @@ READING = [
     (tool(calls_store), True),
     (ClassStateTool(), True),
     (told_by_schema, True),
-    (from_json(any_with_runtime), True),
+    (from_json(any_with_runtime), False),  # it is given one, and does not look at it
+    (tool(store_of_runtime), True),
+    (tool(passes_runtime_on), True),
+    (tool(runtime_in_inner), True),
     (StructuredTool(name="builtin", description="", args_schema=JSON_SCHEMA, func=dict), True),
 ]
 
@@ -1035,6 +1054,26 @@ def test_whether_a_tool_can_read_the_state_is_told_from_the_tool(
     one: BaseTool, reads: bool
 ) -> None:
     assert reads_state(one) is reads
+
+
+@pytest.mark.parametrize(
+    ("one", "reads"),
+    [
+        (with_store, False),
+        (store_of_runtime, False),
+        (calls_store, False),
+        (with_state, True),
+        (with_runtime, True),
+        (passes_runtime_on, True),
+        (runtime_in_inner, True),
+        (with_config, True),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_a_tool_that_reads_only_a_store_which_tells_reads_nothing_unseen(
+    one: Callable[..., str], reads: bool
+) -> None:
+    assert reads_state(tool(one), store_tells=True) is reads
 
 
 SYNC_WAYS, ASYNC_WAYS = ["invoke", "messages", "all"], ["ainvoke", "async all", "events"]

@@ -1,0 +1,195 @@
+"""What running code keeps is made from what its task was told and has read, and goes with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import pytest
+from graphs import Parrot
+from langchain.agents import create_agent
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import InjectedState
+
+from dellm import Atom, Draft, InvalidInput, Keep, Memory
+from dellm_langchain import DeLLMSaver
+from dellm_langchain.running import here
+
+
+def keep(memory: Memory, name: str, text: str, key: str | None = None) -> None:
+    at = here(memory, key)
+    with at.making() as made:
+        draft = Draft(json.dumps({"is": text}), role="item", kind="state")
+        atom = Atom(draft, made=made.sources)
+        at.memory.items.put(
+            "store", [Keep(("u",), name, atom)], thread=at.thread, trusted=made.trusted
+        )
+
+
+def read(memory: Memory, name: str) -> str:
+    at = here(memory, None)
+    (found,) = at.memory.items.get("store", [(("u",), name)])
+    if found is None:
+        return "nothing"
+    at.read([found.record.id])
+    return str(json.loads(found.record.text)["is"])
+
+
+def names(memory: Memory) -> set[str]:
+    return {one.name for one in memory.items.search("store", limit=99)}
+
+
+def agent(memory: Memory, saver: Any, *, sees: bool = False) -> Any:
+    @tool
+    def save(query: str) -> str:
+        """Keep it."""
+        keep(memory, query, f"{query}ville")
+        return "kept"
+
+    @tool
+    def save_seeing(query: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
+        """Keep it, having looked at the conversation."""
+        keep(memory, query, f"{query}ville{len(state)}")
+        return "kept"
+
+    @tool
+    def look(query: str) -> str:
+        """Read it."""
+        return read(memory, query)
+
+    return create_agent(Parrot(), [save_seeing if sees else save, look], checkpointer=saver)
+
+
+def say(graph: Any, text: str, thread: str = "t", **more: Any) -> str:
+    config = {"configurable": {"thread_id": thread}}
+    found = graph.invoke({"messages": [("user", text)]}, config, **more)
+    return str(found["messages"][-1].text)
+
+
+def test_what_a_tool_keeps_goes_with_its_call_and_not_with_what_was_said_beside(
+    memory: Memory,
+) -> None:
+    graph = agent(memory, DeLLMSaver(memory))
+    say(graph, "call:save(tea)")
+    say(graph, "my code is quokka")
+    say(graph, "call:save(paris)", "other")
+    memory.forget("my code is quokka")
+    assert names(memory) == {"paris", "tea"}
+    memory.forget("call:save(paris)")
+    assert names(memory) == {"tea"}
+    assert memory.scan("paris", files=False).clean
+    assert memory.verify().ok
+
+
+def test_the_call_is_made_of_its_whole_prompt(memory: Memory) -> None:
+    graph = agent(memory, DeLLMSaver(memory))
+    say(graph, "my code is quokka")
+    say(graph, "call:save(tea)")
+    memory.forget("my code is quokka")  # the model that made the call had it in its prompt
+    assert names(memory) == set()
+
+
+@pytest.mark.parametrize("durability", ["async", "sync", "exit"])
+def test_what_a_tool_that_looks_at_the_state_keeps_is_made_of_all_of_it(
+    memory: Memory, durability: str
+) -> None:
+    graph = agent(memory, DeLLMSaver(memory), sees=True)
+    say(graph, "my code is quokka", durability=durability)
+    say(graph, "call:save_seeing(paris)", durability=durability)
+    memory.forget("my code is quokka")
+    assert names(memory) == set()
+    assert memory.scan("parisville", files=False).clean
+
+
+@pytest.mark.parametrize("durability", ["async", "exit"])
+def test_a_reply_that_read_a_kept_value_in_another_thread_goes_with_its_source(
+    memory: Memory, durability: str
+) -> None:
+    graph = agent(memory, DeLLMSaver(memory))
+    say(graph, "call:save(paris)", durability=durability)
+    say(graph, "call:save(tea)", "other", durability=durability)
+    assert "parisville" in say(graph, "call:look(paris)", "reader", durability=durability)
+    assert "teaville" in say(graph, "call:look(tea)", "drinker", durability=durability)
+    memory.forget("call:save(paris)")
+    assert memory.scan("parisville", files=False).clean
+    config = {"configurable": {"thread_id": "drinker"}}
+    said = [one.text for one in graph.get_state(config).values["messages"]]
+    assert any("teaville" in one for one in said)
+    assert names(memory) == {"tea"}
+    assert memory.verify().ok
+
+
+def test_a_node_that_reads_and_says_it_in_a_prompt_of_its_own(memory: Memory) -> None:
+    def answer(state: MessagesState) -> dict[str, Any]:
+        told = ("system", f"You know: {read(memory, 'home')}")
+        return {"messages": [Parrot().invoke([told, *state["messages"]])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("answer", answer)
+    builder.add_edge(START, "answer")
+    graph = builder.compile(checkpointer=DeLLMSaver(memory))
+    keep(memory, "home", "paris")
+    assert "paris" in say(graph, "where do I live?")
+    (item,) = memory.items.search("store")
+    memory.forget(ids=[item.record.id])
+    assert memory.scan("paris", files=False).clean
+    config = {"configurable": {"thread_id": "t"}}
+    said = [one.text for one in graph.get_state(config).values["messages"]]
+    assert said == ["where do I live?"]
+
+
+def test_without_a_saver_of_ours_the_messages_become_records(memory: Memory) -> None:
+    graph = agent(memory, InMemorySaver())
+    say(graph, "call:save(paris)")
+    assert names(memory) == {"paris"}
+    memory.forget("call:save(paris)")
+    assert names(memory) == set()
+
+
+def test_outside_of_a_run_nothing_is_known_of_what_it_is_made_from(memory: Memory) -> None:
+    keep(memory, "home", "paris")
+    (item,) = memory.items.search("store")
+    assert memory.context_of(item.record.id) == []
+
+
+def test_the_workspace_is_taken_from_the_config_or_asked_for(memory: Memory) -> None:
+    def note(state: MessagesState) -> dict[str, Any]:
+        keep(memory, "home", "paris", "user_id")
+        return {"messages": []}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("note", note)
+    builder.add_edge(START, "note")
+    graph = builder.compile(checkpointer=DeLLMSaver(memory, workspace="user_id"))
+    config = {"configurable": {"thread_id": "t", "user_id": "sam"}}
+    graph.invoke({"messages": [("user", "hello")]}, config)
+    assert names(memory.workspace("sam")) == {"home"}
+    assert names(memory) == set()
+    with pytest.raises(InvalidInput, match="names no workspace"):
+        builder.compile().invoke({"messages": []}, {"configurable": {"thread_id": "t"}})
+    with pytest.raises(InvalidInput, match="no config"):
+        keep(memory, "home", "paris", "user_id")
+    other = builder.compile(checkpointer=DeLLMSaver(memory))
+    with pytest.raises(InvalidInput, match="different workspaces"):
+        other.invoke({"messages": []}, config)
+
+
+def test_a_value_kept_after_its_source_was_forgotten_in_the_run_is_refused(
+    memory: Memory,
+) -> None:
+    def note(state: MessagesState) -> dict[str, Any]:
+        memory.forget("my code is quokka")
+        keep(memory, "code", "quokka")
+        return {"messages": []}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("note", note)
+    builder.add_edge(START, "note")
+    graph = builder.compile(checkpointer=DeLLMSaver(memory))
+    graph.invoke(
+        {"messages": [("user", "my code is quokka")]}, {"configurable": {"thread_id": "t"}}
+    )
+    assert names(memory) == set()
+    assert memory.scan("quokka", files=False).clean
