@@ -1,0 +1,67 @@
+"""The values of a store's items: what is kept of them, and how they are read back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from langgraph.store.base import Item, PutOp, SearchItem
+
+from dellm import Draft, InvalidInput
+from dellm import Item as Kept
+from dellm.records import from_micros
+
+# What redaction writes in the place of a number or of a whole text with its quotation marks.
+_BARE = re.compile(r"(?<=[:\[,{])\s*\[redacted\]\s*(?=[,\]}:])")
+
+
+def draft_of(op: PutOp) -> Draft:
+    """Return the record of an item: its value as readable JSON, its name as metadata.
+
+    So what it says and what it is called can both be asked for by value. What has no JSON form, or
+    names that are no texts, is refused with InvalidInput, as LangGraph's stores on databases do.
+    """
+    if not isinstance(op.value, Mapping):
+        raise InvalidInput("The value of an item is no mapping.")
+    try:
+        text = orjson.dumps(dict(op.value)).decode()
+    except TypeError:
+        text = ""
+    if not text:
+        raise InvalidInput("The value of an item holds what has no JSON form.")
+    named = {"namespace": list(op.namespace), "key": op.key}
+    return Draft(text, role="item", kind="state", metadata=named)
+
+
+def value_of(kept: Kept) -> dict[str, Any] | None:
+    """Return the value of an item; None where redaction has left nothing that is a value."""
+    text = kept.record.text
+    for one in (text, _BARE.sub('"[redacted]"', text)):
+        try:
+            found = orjson.loads(one)
+        except orjson.JSONDecodeError:
+            continue
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def item_of(kept: Kept | None) -> Item | None:
+    """Return an item as a get gives it."""
+    value = None if kept is None else value_of(kept)
+    return None if kept is None or value is None else Item(value=value, **_named(kept))
+
+
+def found_of(kept: Kept) -> SearchItem:
+    """Return an item as a search gives it, with its score."""
+    return SearchItem(value=value_of(kept) or {}, score=kept.score, **_named(kept))
+
+
+def _named(kept: Kept) -> dict[str, Any]:
+    return {
+        "namespace": kept.space,
+        "key": kept.name,
+        "created_at": from_micros(kept.created_at),
+        "updated_at": from_micros(kept.updated_at),
+    }
