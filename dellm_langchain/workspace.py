@@ -293,7 +293,12 @@ class Workspace:
         answered: set[str] = set()  # calls whose results are in later writes
         left = set(channels)
         thread, ns = address.thread, address.ns or ""
-        start = self.get(address) if address.cid is None else None
+        # Results that its tasks have written answer calls in what came before. Where nothing was ever
+        # erased, which is generation 0, no call is without its result.
+        whole = address.cid is None or getattr(address.cid, "generation", 1)
+        start = self.get(address) if whole else None
+        for write in (start.pending_writes or ()) if start is not None else ():
+            answered |= _answers(write[2])
         cid = start.checkpoint["id"] if start is not None else address.cid
         reader = self._shelf.read()
         above = () if cid is None else self.checkpoints.ancestors(

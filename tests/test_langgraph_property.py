@@ -18,7 +18,7 @@ import pairing
 import pytest
 from forgotten import resumption
 from graphs import Config, Graph, Specimen, Way, named
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
@@ -458,6 +458,11 @@ QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.
 def test_every_checkpoint_reads_what_the_model_says_on_sqlite(state: Any, sqlite_url: str) -> None:
     @settings(max_examples=12, suppress_health_check=QUIET)
     @given(names=shapes, plan=plans)
+    # A call is answered in one branch, and its result erased in another.
+    @example(
+        names=["all", "all", "tools", "all"],
+        plan=[("go_on", "a", 1), ("go_on", "a", 0), ("forget", "", 381)],
+    )
     def holds(names: list[str], plan: list[Any]) -> None:
         played_on(sqlite_url, names, plan, state)
 
