@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from random import Random
 
 import pytest
 
@@ -367,3 +368,67 @@ def test_a_function_needs_a_name_and_a_function(
 ) -> None:
     with pytest.raises(InvalidInput):
         opened(":memory:", embedder=None).rebuilder(name, make)
+
+
+# random graphs
+
+
+def own(number: int) -> str:
+    """Return a word that only the record with this number is given."""
+    return "w" + "".join("abcdefghij"[int(digit)] for digit in f"{number:04}")
+
+
+def grown(memory: Memory, chance: Random) -> None:
+    """Fill a memory with messages, replies and summaries that repeat all they were made from."""
+    for number in range(1, 26):
+        earlier = range(1, number)
+        parents = chance.sample(earlier, min(len(earlier), chance.choice((0, 0, 1, 2, 4))))
+        if earlier and chance.random() < 0.1:
+            old = memory.get(chance.choice(earlier))
+            memory.remember(old.text, copy_of=old.id, metadata=dict(old.metadata))
+            continue
+        asks = chance.choice(({}, {"rebuild": "sum"}, {"rebuild": "sum"}, {"rebuild": "never"}))
+        words = [own(number), *(memory.get(one).text for one in parents)]
+        memory.record(" ".join(words), context=parents, metadata=asks)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_in_any_graph_nothing_of_the_forgotten_is_left_and_all_else_is(
+    seed: int, opened: Callable[..., Memory]
+) -> None:
+    chance = Random(seed)
+    memory = opened(":memory:", embedder=None)
+    grown(memory, chance)
+    memory.rebuilder("never", refused)
+    memory.rebuilder(
+        "sum",
+        lambda _, some: None if chance.random() < 0.2 else " ".join(one.text for one in some),
+    )
+    before = stored(memory)
+    for _ in range(3):
+        seeds = chance.sample(sorted(before), min(len(before), 2))
+        if not seeds:
+            return
+        going = set(memory.dependents(seeds))
+        plan = memory.plan(ids=seeds)
+        receipt = memory.forget(plan)
+        after, new = stored(memory), set(receipt.rebuilt.values())
+        assert set(receipt.ids) == going
+        assert after.keys() == (before.keys() - going) | new
+        left = before.keys() - going
+        assert {id_: after[id_] for id_ in left} == {id_: before[id_] for id_ in left}
+        lost = {own(id_) for id_ in going}
+        assert not any(lost.intersection(record.text.split()) for record, _ in after.values())
+        for id_ in new:
+            record, context = after[id_]
+            said = {word for one in context for word in after[one][0].text.split()}
+            assert not context or said == set(record.text.split())
+        assert set(receipt.rebuilt) <= {one.id for one in plan.rebuilds} <= going - set(seeds)
+        assert receipt.not_rebuilt == len(plan.rebuilds) - len(new)
+        assert memory.verify().ok
+        before = after
+
+
+def stored(memory: Memory) -> dict[int, tuple[Record, list[int]]]:
+    """Return every record with its context, by id."""
+    return {one.id: (one, memory.context_of(one.id)) for one in memory.export()}
