@@ -107,7 +107,7 @@ def test_nothing_a_parrot_repeated_outlives_what_it_repeated(
     kept = bystander.remember("paris canarykeptkk").text
     chat = Conversation(memory, seed=11)
     gone: set[str] = set()
-    for round_ in range(6):
+    for round_ in range(3 if is_postgres(url) else 6):
         for _ in range(12):
             chat.turn()
         # Mostly recent ones: an early one would take nearly everything each time.
