@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextvars import Context
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ from langgraph.constants import TAG_NOSTREAM
 
 from dellm import InvalidInput, Memory, Record
 
-from .call_places import parsed, with_ambient
+from .call_places import owner, parsed, with_ambient
 from .calls import Call, Prompt
 from .capture import captured
 from .made_texts import LEAD, MadeText, made_texts
@@ -125,9 +125,16 @@ class DeLLMSummarizer(Runnable[list[AnyMessage], str]):
             opaque=False,
             tool_call_id=None,
             lc_source=_SOURCE,
-            owner=(self.memory.identity, self._workspace(config)),
+            owner=self._owner(config),
             moment=captured.now(),
         )
+
+    def _owner(self, config: RunnableConfig) -> Hashable:
+        """Return whose the summary is: the memory, and the workspace that the run's saver writes to."""
+        named = self.memory.identity, self._workspace(config)
+        running = owner()
+        same_memory = isinstance(running, tuple) and running[0] == named[0]
+        return running if same_memory and self._key is None else named
 
     def _workspace(self, config: RunnableConfig) -> str:
         if self._key is None:

@@ -288,6 +288,34 @@ def test_each_run_is_in_the_workspace_that_its_config_names(lite: Memory) -> Non
     assert len(lite.workspace("cid").forget(STATEMENT).rebuilt) == 2
 
 
+def test_the_workspace_of_the_saver_counts_where_the_summarizer_is_told_none(
+    lite: Memory,
+) -> None:
+    saver = DeLLMSaver(lite, workspace="user_id")
+    play(agent(saver, DeLLMSummarizer(Parrot(), lite)), *TALK, config=thread(user_id="ann"))
+    assert len(lite.workspace("ann").forget(STATEMENT).rebuilt) == 2
+
+
+def test_an_agent_inside_of_a_graph_summarizes_as_one_alone(lite: Memory) -> None:
+    summarizer = DeLLMSummarizer(Parrot(), lite)
+    middleware = SummarizationMiddleware(
+        Parrot(), trigger=("messages", 5), keep=("messages", 2), summarizer=summarizer
+    )
+    inner = create_agent(Parrot(), [], middleware=[middleware, Window(latest)])
+    graph = StateGraph(MessagesState)
+    graph.add_node("inner", inner)
+    graph.add_edge(START, "inner")
+    outer = graph.compile(checkpointer=DeLLMSaver(lite))
+    play(outer, *TALK)
+    assert summaries(lite)
+    assert all("inexact" not in one.metadata for one in summaries(lite))
+    receipt = lite.forget(STATEMENT)
+    assert (len(receipt.rebuilt) > 0, receipt.not_rebuilt) == (True, 0)
+    assert lite.scan(WORD).places == ()
+    play(outer, "and on")
+    assert lite.scan(WORD).places == ()
+
+
 @pytest.mark.parametrize("whole", [False, True], ids=["lone", "whole"])
 def test_a_summary_that_is_being_made_of_what_is_forgotten_is_not_stored(
     whole: bool, memory: Memory

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from random import Random
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
@@ -308,6 +311,24 @@ def test_the_function_runs_outside_of_any_transaction_and_the_memory_may_move(
     # What was said meanwhile is erased as well, and the text was made again.
     assert (receipt.ids, asked) == ((2, old.id, 5), [2, 2])
     assert three.get(receipt.rebuilt[old.id]).text == f"said: {TEA} {OSLO}"
+
+
+def test_two_forgets_at_once_leave_a_summary_of_what_neither_takes(three: Memory) -> None:
+    old = summary(three, "said: all", [1, 2, 3])
+    both = Barrier(2, timeout=20)
+
+    def together(record: Record, sources: Sequence[Record]) -> str:
+        if record.id == old.id and len(sources) == 2:
+            with suppress(BrokenBarrierError):
+                both.wait()
+                both.abort()
+        return "said: " + " ".join(one.text for one in sources)
+
+    three.rebuilder("sum", together)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda one: three.forget(ids=[one]), (2, 3)))
+    assert [one.text for one in three.export()] == [TEA, f"said: {TEA}"]
+    assert three.verify().ok
 
 
 def test_a_memory_that_never_rests_loses_the_summary_but_not_the_forget(three: Memory) -> None:
