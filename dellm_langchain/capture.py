@@ -18,6 +18,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.tracers.context import register_configure_hook
 
+from .call_batches import note_started
 from .calls import Call, Prompt, Seen, ToolRun
 from .captured import Captured
 
@@ -67,9 +68,10 @@ class _Handler(BaseCallbackHandler):
         run_id: UUID,
         parent_run_id: UUID | None = None,
         metadata: dict[str, Any] | None = None,
-        **_: Any,
+        **more: Any,
     ) -> None:
         # LangChain calls once for each prompt of a batch.
+        note_started(run_id, more.get("batch_size"))
         prompt = messages[0] if len(messages) == 1 else [one for some in messages for one in some]
         self._into.call_started(run_id, parent_run_id, metadata or {}, prompt)
 

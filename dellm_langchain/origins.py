@@ -218,18 +218,23 @@ class Origins:
             return None
         return Sources(also=tuple(one[0] for one in callers if one is not None))
 
-    def _of_place(self, *, inexact: bool) -> Sources:
-        """Return the prompts a task sent, and all of the checkpoint that it started from."""
-        # First, so that it is there for whatever looks at the prompts in turn.
+    def _of_place(self, *, inexact: bool, before: int | None = None) -> Sources:
+        """Return the prompts a task sent, and all of the checkpoint that it started from.
+
+        `before` the call of a moment: only what it had been told by then.
+        """
         node = self._task.node
-        made = self._rest = Sources(
+        made = Sources(
             place=self._task.place,
             channels=self._reads.get(node) if node is not None else None,
             since=self._task.since,
             heard=ANSWERS,
             inexact=inexact,
         )
-        prompts = [self._prompt(call) for call in self._calls()]
+        if before is None:
+            self._rest = made  # so that it is there for whatever looks at the prompts in turn
+        calls = (one for one in self._calls() if before is None or one.moment < before)
+        prompts = [self._prompt(call) for call in calls]
         # The longest one as a list, which is stored as what it has more than an earlier one.
         made.known = max((ids for ids, _ in prompts), key=len, default=[])
         inside = set(made.known)
@@ -239,7 +244,7 @@ class Origins:
             also += self.atoms.values()
         also += self.answers
         # Where all steps of a run are stored as one, no task is named.
-        also += self._read(self._task.id or (THREAD, self._task.thread))
+        also += self._read(self._task.id or (THREAD, self._task.thread), before=before)
         made.also = (*(Atom(known=one) for one in more), *dict.fromkeys(also))
         return made
 
@@ -381,7 +386,8 @@ class Origins:
         if key not in self.prompts:
             draft = Draft(content, role="system", thread=self._task.thread, kind="state")
             self.prompts[key] = Atom(draft)
-            self.prompts[key].made = self.of_rest(inexact=True)
+            earlier = self._of_place(inexact=True, before=call.moment)
+            self.prompts[key].made = self._of_tools() or earlier
         return self.prompts[key]
 
     def _seen(self, message: BaseMessage, content: Any, thread: str) -> Atom:

@@ -193,6 +193,7 @@ def suppress(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[st
         ids=list(plan.ids),
         suppressed=int(Status.SUPPRESSED),
     )
+    item_rows.drop_given(tx, scope.ws, list(plan.ids))
     dead = _reached_sequences(plan.ids, plan.edges)
     return {"record": changed, "sequence": _kill(tx, scope.ws, dead, at, receipt)}
 

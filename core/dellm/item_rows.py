@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .database import Row, Tx
-from .encoding import encode
+from .encoding import decode, encode
 from .item_vectors import ItemVectors
 
 REPLACED = "replaced"  # the role of a record whose value was replaced or deleted
+CACHED = "cached"  # the role of a record that holds what a cache gives again
 
 
 def delete(tx: Tx, ws: int, family: str, rows: Sequence[Row]) -> None:
@@ -35,6 +36,20 @@ def empty(tx: Tx, ws: int, ids: Sequence[int]) -> None:
         role=REPLACED,
     )
     ItemVectors.drop(tx, ws, ids)
+
+
+def drop_given(tx: Tx, ws: int, ids: Sequence[int]) -> None:
+    """Delete the entries of caches from which the records came: they would give the same again."""
+    rows = tx.all(
+        "select i.family, i.space, i.name, i.record from item i join record r "
+        "on r.ws = :ws and r.id = i.record and r.role = :cached where i.ws = :ws and i.record in "
+        "(select parent from edge where ws = :ws and child in :ids and parent > 0)",
+        ws=ws,
+        ids=list(ids),
+        cached=CACHED,
+    )
+    for family in {row[0] for row in rows}:
+        delete(tx, ws, decode(family), [row[1:] for row in rows if row[0] == family])
 
 
 def standing(tx: Tx, ws: int, ids: Sequence[int]) -> list[Row]:
@@ -72,5 +87,6 @@ def stand_in(tx: Tx, ws: int, stood: Sequence[Row], versions: Mapping[int, int])
 
 def erase(tx: Tx, ws: int, ids: Sequence[int]) -> int:
     """Delete the names and vectors of records that are being erased; return how many names."""
+    drop_given(tx, ws, ids)
     ItemVectors.drop(tx, ws, ids)
     return tx.run("delete from item where ws = :ws and record in :ids", ws=ws, ids=list(ids))

@@ -99,9 +99,7 @@ class Settling:
         """Give every atom its record's id, or None where it was refused."""
         listed = list(atoms)
         order = [one for one in in_order(listed) if one.id is None]
-        for one in order:
-            if one.made is not None:
-                self.check(one.made.known)
+        self._check_sources(order)
         self._check_known([one for one in order if one.known is not None])
         for one in order:
             if one.known is None and one.draft is not None and one.draft.framework_id is not None:
@@ -126,6 +124,13 @@ class Settling:
         self._fresh.clear()
         self._twins.clear()
         self.refused = self.refused or any(one in self._dead for one in listed)
+
+    def _check_sources(self, atoms: Sequence[Atom]) -> None:
+        for one in atoms:
+            if one.made is not None:
+                self.check(one.made.known)
+            if one.draft is not None and one.draft.copy_of is not None:
+                self.check([one.draft.copy_of])
 
     def check(self, ids: Sequence[int]) -> None:
         """Find out which of the ids are no more, and what stands in their place."""
@@ -240,6 +245,8 @@ class Settling:
     def _parents(self, atom: Atom, ready: set[Atom]) -> _Parents | None:
         """Return what the atom's record is to be tied to; None when part of it was erased."""
         made = atom.made
+        if self._gone and atom.draft is not None and atom.draft.copy_of in self._gone:
+            return None
         if made is None:
             return _Parents()
         if self._gone and not self._gone.keys().isdisjoint(made.known):

@@ -1,0 +1,154 @@
+"""DeLLMCache: an LLM cache whose entries go with what they were made from.
+
+A swap-in for InMemoryCache, SQLiteCache and the like. Source of the interface: langchain_core.caches
+of langchain-core 1.8, `BaseCache`; when it is called: language_models.chat_models and llms there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import uuid
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Self
+
+from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGeneration, Generation
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from dellm import Atom, Draft, InvalidInput, Item, Keep, Memory
+
+from .cache_replies import cached_replies
+from .cache_shelf import CACHED, Shelf, checked_ttl
+from .cache_values import dump_generations, load_generations
+from .call_batches import started, with_prompt
+from .calls import Call
+from .capture import captured
+from .running import SERDE, Here, here
+
+FAMILY = "llm"
+MINUTE = 60  # seconds
+ASKED = 32  # prompts that were asked for in one context and not answered yet
+
+_asked: ContextVar[Mapping[int, uuid.UUID]] = ContextVar("dellm_asked")
+
+
+class DeLLMCache(BaseCache):
+    """Keeps model replies in a Memory, so that a forget reaches every one of them.
+
+    An entry depends on the messages of the prompt that it answers, and a reply given from it on the
+    entry and on the messages of its own prompt; it has an id of its own. Keys are keyed digests.
+    When a reply is forgotten, the entry it came from is gone as well. What was made from erased
+    content is not kept.
+
+    `workspace` names the key of `configurable` that says in whose workspace a run is; without it
+    everything is in the workspace of `memory`. `ttl` is how many seconds an entry lives. `serde`
+    writes what is not plain data in a reply.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        workspace: str | None = None,
+        ttl: float | None = None,
+        serde: SerializerProtocol | None = None,
+    ) -> None:
+        if not isinstance(memory, Memory):
+            raise InvalidInput("DeLLMCache takes a dellm.Memory.")
+        self.memory = memory
+        self._key = workspace
+        self._ttl = checked_ttl(ttl)
+        self._serde = serde or SERDE
+        self._shelf = Shelf(FAMILY)
+        captured.everywhere()
+
+    def for_workspace(self, name: str) -> Self:
+        """Return this cache for one workspace: for the calls outside of any run."""
+        twin = copy.copy(self)
+        twin.memory = self.memory.workspace(name)
+        twin._key = None  # noqa: SLF001 - a copy of this very object
+        return twin
+
+    # sync
+
+    def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
+        """Return the reply to a prompt, with a message id of its own, or None."""
+        return self._lookup(prompt, llm_string, _ask(prompt, llm_string))
+
+    def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
+        """Keep the reply to a prompt, unless it was made from what was erased meanwhile."""
+        at = here(self.memory, self._key)
+        call = _answered(prompt, llm_string)
+        name = self._name(at, prompt, llm_string)
+        text, payload = dump_generations(return_val, self._serde)
+        draft = Draft(text, role=CACHED, kind="state", payload=payload)
+        with at.making(call) as made:
+            atom = Atom(draft, made=made.sources)
+            keep = Keep((), name, atom, ttl=None if self._ttl is None else self._ttl / MINUTE)
+            self._shelf.put(at, [keep], made.trusted)
+        if atom.id is not None:
+            for message in _messages(return_val):
+                cached_replies.note(at.owner, message, atom.id, given=False)
+
+    def clear(self, **kwargs: Any) -> None:  # noqa: ARG002 - the interface's, none is known
+        """Delete the entries of the workspace; what was made from them stays."""
+        self._shelf.of(here(self.memory, self._key).memory).clear(FAMILY)
+
+    # async: the same, off the loop
+
+    async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
+        """As lookup."""
+        call = _ask(prompt, llm_string)  # here: what it notes is for the context of the caller
+        return await asyncio.to_thread(self._lookup, prompt, llm_string, call)
+
+    async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
+        """As update."""
+        await asyncio.to_thread(self.update, prompt, llm_string, return_val)
+
+    async def aclear(self, **kwargs: Any) -> None:
+        """As clear."""
+        await asyncio.to_thread(lambda: self.clear(**kwargs))
+
+    # inside
+
+    def _lookup(self, prompt: str, llm_string: str, call: Call | None) -> list[Generation] | None:
+        at = here(self.memory, self._key)
+        name = self._name(at, prompt, llm_string)
+        (item,) = self._shelf.of(at.memory).get(FAMILY, [((), name)])
+        if item is None or item.record.payload is None:
+            return None  # without its payload: it was redacted
+        found = load_generations(item.record.payload, self._serde)
+        self._given(at, item, found, call)
+        return found
+
+    def _given(self, at: Here, item: Item, found: Sequence[Generation], call: Call | None) -> None:
+        """Give the messages ids of their own, as the model would have, and tie them to the entry."""
+        run = uuid.uuid4() if call is None else call.run_id
+        for index, message in enumerate(_messages(found)):
+            message.id = f"lc_run--{run}-{index}"
+            cached_replies.note(at.owner, message, item.record.id, given=True)
+        at.read([item.record.id])
+
+    def _name(self, at: Here, prompt: str, llm_string: str) -> str:
+        return self._shelf.of(at.memory).digest([prompt, llm_string])
+
+
+def _messages(generations: Sequence[Generation]) -> list[BaseMessage]:
+    return [one.message for one in generations if isinstance(one, ChatGeneration)]
+
+
+def _ask(prompt: str, llm_string: str) -> Call | None:
+    """Return the call that asks, and keep it for when the reply is there: others may start meanwhile."""
+    call = with_prompt(prompt, map(captured.of_id, started()))
+    if call is not None:
+        asked = {**_asked.get({}), hash((prompt, llm_string)): call.run_id}
+        _asked.set(dict(list(asked.items())[-ASKED:]))
+    return call
+
+
+def _answered(prompt: str, llm_string: str) -> Call | None:
+    run = _asked.get({}).get(hash((prompt, llm_string)))
+    return None if run is None else captured.of_id(run)

@@ -1,0 +1,50 @@
+"""Where the entries of a cache are kept: the items of the workspaces that it was used for."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+
+from dellm import InvalidInput, Items, Keep, Memory
+
+from .running import Here
+from .store_shelves import Shelves
+
+CACHED = "cached"  # the role of the records that hold entries: dellm knows them by it
+EVERY = 64  # writes of entries that live for a time, between two times that old ones are removed
+
+
+class Shelf:
+    """The entries of one family by workspace; those whose time is over are removed now and then."""
+
+    def __init__(self, family: str) -> None:
+        self._family = family
+        self._shelves = Shelves()
+        self._writes = 0
+        self._guard = threading.Lock()
+
+    def of(self, memory: Memory) -> Items:
+        """Return the items of a memory's workspace."""
+        return self._shelves.of(memory)
+
+    def put(self, at: Here, keeps: Sequence[Keep], trusted: int) -> None:
+        """Keep entries; their atoms have no id afterwards where they were refused."""
+        items = self.of(at.memory)
+        items.put(self._family, keeps, thread=at.thread, trusted=trusted)
+        if any(one.ttl is not None for one in keeps) and self._due():
+            items.sweep(self._family)
+
+    def _due(self) -> bool:
+        with self._guard:
+            self._writes += 1
+            return self._writes % EVERY == 0
+
+
+def checked_ttl(ttl: object) -> float | None:
+    """Return how many seconds entries live; InvalidInput for what is no such number."""
+    if ttl is None:
+        return None
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl < math.inf:
+        raise InvalidInput("ttl= is a number of seconds above zero, or None.")
+    return float(ttl)
