@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from uuid import UUID
 
@@ -39,20 +40,37 @@ def name_of(record: int) -> str:
     return f"dellm-{record}"
 
 
+@dataclass(slots=True)
+class First:
+    """When a system message was sent first: by which run, which could have made it of what.
+
+    `newest` is the newest record that the run had read, `own` are those of its own input.
+    """
+
+    root: UUID
+    newest: int
+    own: frozenset[int] = frozenset()
+
+    def of(self, record: int) -> bool:
+        """Say whether the message can have been made of a record: one that was there before it."""
+        return record <= self.newest or record in self.own
+
+
 class Constants:
-    """System messages that were sent before, in another run, word for word. Bounded."""
+    """System messages by workspace and text, as each was sent first. Bounded."""
 
     def __init__(self, most: int = 1_024) -> None:
         self._most = most
-        self._first: OrderedDict[int, UUID] = OrderedDict()
+        self._first: OrderedDict[tuple[Owner, int], First] = OrderedDict()
 
-    def sent_before(self, text: str, root: UUID) -> bool:
-        """Say whether another run than `root` has sent this text; keep that this one does."""
-        first = self._first.setdefault(hash(text), root)
-        self._first.move_to_end(hash(text))
+    def first(self, owner: Owner, text: str, root: UUID, newest: int) -> First:
+        """Return when a text was sent first, which may be now, by `root`."""
+        key = (owner, hash(text))
+        found = self._first.setdefault(key, First(root, newest))
+        self._first.move_to_end(key)
         if len(self._first) > self._most:
             self._first.popitem(last=False)
-        return first != root
+        return found
 
 
 constants = Constants()
@@ -90,6 +108,7 @@ class Origins:
         self._by_content: dict[tuple[str, int | None], Saying] = {}
         self._made: dict[str, Saying] = {}  # what made each tool call
         self._looked: dict[str, Saying] = {}
+        self._firsts: list[First] = []
         self.sure = True  # whether all parents are known to have been there in the generation read
 
     def named(self, name: str | None) -> Named | None:
@@ -103,7 +122,7 @@ class Origins:
 
     def sayings(self, messages: Sequence[BaseMessage]) -> list[Saying]:
         """Return what is to be added for messages: without those that were read, with their ids."""
-        own = self._read[0].added() if self._read else []
+        own = next((found for one in self._read if (found := one.added())), [])
         listed = _completed(messages, own, lambda name: self.named(name) is not None)
         # The objects that a prompt holds may be others than those that are given back.
         twins = {id(one): [it for it in own if it is not one and _same(it, one)] for one in listed}
@@ -126,6 +145,12 @@ class Origins:
         self._by_content[message.type, content_number(message.content)] = one
         for call in message.tool_calls if isinstance(message, AIMessage) else ():
             self._made[call["id"] or ""] = one
+
+    def stored(self) -> None:
+        """Take note of the records that the write gave the messages."""
+        own = frozenset(one.id for one in self._new if one.id and one.draft.role != "assistant")
+        for first in self._firsts:
+            first.own = own
 
     # parents
 
@@ -217,22 +242,41 @@ class Origins:
         return self._looked[name]
 
     def _tie_unknown(self, one: Saying, unknown: Sequence[tuple[BaseMessage, Call]]) -> None:
-        """Tie a message to all that the unknown parts of its prompt may have been made of."""
+        """Tie a message to all that the unknown parts of its prompt may have been made of.
+
+        A system message that another run has sent, word for word, was not made of what came later;
+        and of what was there before only if a word of that is in it.
+        """
         tied, hand = set(one.parents), set(self._at_hand())
+        firsts = {text_of(it.content): self._first(it, call, hand) for it, call in unknown}
         new = [it for it in self._new if it not in set(one.after)]
         if not new and hand <= tied and (hand or self._run is not None):
             return
-        fixed = [text_of(message.content) for message, call in unknown if _constant(message, call)]
-        if len(fixed) < len(unknown):
+        fixed = {text: first for text, first in firsts.items() if first is not None}
+        if len(fixed) < len(firsts):
             self._tie_to_all(one)
             return
-        words = {word for text in fixed for word in _WORD.findall(text.lower())}
-        texts = self._texts().items()
-        shared = [id_ for id_, text in texts if id_ not in tied and _share(words, text)]
+        texts = self._texts()
+        shared = [
+            id_
+            for text, first in fixed.items()
+            for id_ in texts
+            if id_ not in tied and first.of(id_) and _share(text, texts[id_])
+        ]
         shared += [id_ for id_ in self._noted if id_ not in tied]
         one.parents = [*one.parents, *dict.fromkeys(shared)]
-        one.after = [*one.after, *(it for it in new if _share(words, it.draft.text))]
         one.inexact = one.inexact or bool(shared)
+
+    def _first(self, message: BaseMessage, call: Call, hand: Collection[int]) -> First | None:
+        """Return when a system message was sent first; None if now, or if it is none."""
+        if not isinstance(message, SystemMessage) or message.id is not None:
+            return None
+        text = text_of(message.content)
+        first = constants.first(self._owner, text, call.root, max(hand, default=0))
+        if first.root != call.root:
+            return first
+        self._firsts.append(first)
+        return None
 
     def _tie_to_all(self, one: Saying) -> None:
         """Tie a message to all that its run has read, and to all that comes before it."""
@@ -289,12 +333,5 @@ def _speaks_for_model(message: BaseMessage) -> bool:
     return isinstance(message, ChatMessage) and message.role in {"assistant", "ai"}
 
 
-def _constant(message: BaseMessage, call: Call) -> bool:
-    """Whether a system message was sent word for word by another run: it is no run's own."""
-    if not isinstance(message, SystemMessage) or message.id is not None:
-        return False
-    return constants.sent_before(text_of(message.content), call.root)
-
-
-def _share(words: set[str], text: str) -> bool:
-    return not words.isdisjoint(_WORD.findall(text.lower()))
+def _share(one: str, other: str) -> bool:
+    return not set(_WORD.findall(one.lower())).isdisjoint(_WORD.findall(other.lower()))

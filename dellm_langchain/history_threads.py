@@ -162,6 +162,7 @@ class Conversation:
         ended = read[0].ended if read else None
         trusted = known.generation if sure else -1
         generation = self._kept.add(self.thread, said, trusted=trusted, ended=ended)
+        origins.stored()
         for one in read:
             one.copies.clear()
         self._learn(generation, messages, said)

@@ -102,16 +102,19 @@ class Turns:
     def around(
         self, runs: Sequence[UUID], owner: Owner, thread: str | None
     ) -> tuple[UUID | None, list[Turn]]:
-        """Return the innermost run that has read the thread, and all that it has read of the owner.
+        """Return the run that a write to the thread belongs to, and all it has read of the owner.
 
-        The run is None when none of them has.
+        That is the innermost one that put something behind what it was given, which is one of
+        RunnableWithMessageHistory; else the outermost that has read the thread; else None.
         """
         with self._guard:
-            for run in reversed(runs):
-                found = [one for one in self._by_run.get(run, ()) if one.owner == owner]
-                if any(one.thread == thread for one in found):
-                    return run, found
-        return None, []
+            found = [
+                (run, [one for one in self._by_run.get(run, ()) if one.owner == owner])
+                for run in runs
+            ]
+        there = [pair for pair in found if any(one.thread == thread for one in pair[1])]
+        copied = [pair for pair in there if any(one.copies for one in pair[1])]
+        return copied[-1] if copied else there[0] if there else (None, [])
 
 
 turns = Turns()
