@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import cells, sequences
-from .bodies import Body, dump_body, load_body, pack_id
+from .bodies import Body, compact, dump_body, load_body, pack_id
 from .cells import Atom, Cell, Fields, Literal, Many, Place, Stored, Wrapped
 from .checkpoint_drafts import Checkpoint, TaskWrite
 from .database import Scope, Tx
@@ -157,6 +157,12 @@ class Writing:
                 if name in labels:
                     yield from cells.refers(cell)
 
+    def _after(self, parent: Known, cid: str) -> Iterator[int]:
+        """Yield all that tasks wrote at a checkpoint, which its successor was made from."""
+        for body in self.writes(parent.line, pack_id(cid)):
+            for _, _, cell in json.loads(body):
+                yield from cells.refers(cell)
+
     def writes(self, line: int, cid: bytes) -> list[str]:
         """Return the stored writes of a checkpoint's tasks."""
         rows = self.tx.all(
@@ -231,7 +237,7 @@ class Writing:
 
     def _copied(self, new: Checkpoint, parent: Known | None) -> tuple[dict[str, Stored], bool]:
         """Return the cells that the checkpoint shares with its parent, and whether it is tainted."""
-        if parent is None:
+        if parent is None or new.parent is None:
             return {}, False
         body = parent.body
         same = {
@@ -239,11 +245,12 @@ class Writing:
             for name, cell in body.cells.items()
             if name in new.unchanged and body.versions.get(name) == new.body.versions.get(name)
         }
-        tainted = new.since is None and body.tainted
+        # What a task wrote to a channel kept as writes only is in no cell, whoever still has it.
+        tainted = new.since is None and (body.tainted or self.kept.refused(parent.line, new.parent))
         if parent.generation == self.generation:
             return same, tainted
         gone, late = self.gone(
-            [one for cell in body.cells.values() for one in cells.refers(cell)], new.since
+            [*self._nodes(parent, None), *self._after(parent, new.parent)], new.since
         )
         stale = gone | self._dead({one for one in _all(same) if one < 0}).keys()
         clean = {name: cell for name, cell in same.items() if stale.isdisjoint(cells.refers(cell))}
@@ -353,6 +360,8 @@ class Writing:
         )
         if not added:
             self._merge(rows, encode(path), key)
+        if settling.refused:
+            self.kept.refuse(line, place.cid)
 
     def _merge(self, rows: Mapping[int, list[Any]], path: str, key: Mapping[str, object]) -> None:
         """Add to what the task wrote before; only special writes take the place of older ones."""
@@ -373,7 +382,7 @@ class Writing:
 
 
 def _listed(rows: Mapping[int, list[Any]]) -> str:
-    return json.dumps([rows[index] for index in sorted(rows)], separators=(",", ":"))
+    return compact([rows[index] for index in sorted(rows)])
 
 
 def _all(same: Mapping[str, Stored]) -> Iterator[int]:

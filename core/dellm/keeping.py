@@ -24,6 +24,7 @@ class Kept:
     def __init__(self, most: int = 1_024) -> None:
         self._most = most
         self._rows: dict[tuple[int, bytes], Known] = {}
+        self._refused: dict[tuple[int, str], None] = {}
         self._guard = threading.Lock()
 
     def get(self, line: int, cid: bytes) -> Known | None:
@@ -38,7 +39,18 @@ class Kept:
             while len(self._rows) > self._most:
                 self._rows.pop(next(iter(self._rows)))
 
+    def refuse(self, line: int, cid: str) -> None:
+        """Keep that something a task wrote at a checkpoint was refused: its run still has it."""
+        with self._guard:
+            self._refused[line, cid] = None
+            while len(self._refused) > self._most:
+                self._refused.pop(next(iter(self._refused)))
+
+    def refused(self, line: int, cid: str) -> bool:
+        """Whether something that a task of this process wrote at a checkpoint was refused."""
+        return (line, cid) in self._refused
+
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget the checkpoints."""
         with self._guard:
             self._rows.clear()
