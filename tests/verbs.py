@@ -19,6 +19,8 @@ from dellm import (
     Conversations,
     DellmError,
     Draft,
+    Elsewhere,
+    Foreign,
     Items,
     Keep,
     Many,
@@ -34,9 +36,9 @@ from dellm import (
 THREADS = ("a", "ab", "a%", "a_b", "a/b", "%", "t")
 WAYS = ("meaning", "keyword", "both")
 NAMESPACES = ("", "a%", "%")
-NOT_OF_A_WORKSPACE = {"open", "close", "workspace", "id", "identity", "rebuilder"}
+NOT_OF_A_WORKSPACE = {"open", "close", "workspace", "id", "identity", "rebuilder", "after_forget"}
 # The verbs of `memory.checkpoints` are named "checkpoints.get" and so on, as those of `memory.items`.
-GROUPS = {"checkpoints", "conversations", "items"}
+GROUPS = {"checkpoints", "conversations", "elsewhere", "items"}
 
 
 def public_verbs() -> set[str]:
@@ -44,6 +46,7 @@ def public_verbs() -> set[str]:
     own = {name for name in dir(Memory) if not name.startswith("_")}
     grouped = {f"checkpoints.{name}" for name in dir(Checkpoints) if not name.startswith("_")}
     grouped |= {f"items.{name}" for name in dir(Items) if not name.startswith("_")}
+    grouped |= {f"elsewhere.{name}" for name in dir(Elsewhere) if not name.startswith("_")}
     grouped |= {f"conversations.{name}" for name in dir(Conversations) if not name.startswith("_")}
     return (own | grouped) - GROUPS - NOT_OF_A_WORKSPACE
 
@@ -78,6 +81,12 @@ IDS = range(-9, 25)
 def made_of(id_: int) -> Atom:
     draft = Draft("made", role="item", kind="state")
     return Atom(draft, made=Sources(also=(Atom(known=id_),)))
+
+
+def document(said: str, name: str | None = "zanzibar", *, of: int | None = None) -> Foreign:
+    draft = Draft(said, role="document", kind="document")
+    made = None if of is None else Sources(also=(Atom(known=of),))
+    return Foreign(name, Atom(draft, made=made))
 
 
 def said_of(memory: Memory, parent: int) -> object:
@@ -138,6 +147,8 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     ],
     "items.spaces": lambda m, _: m.items.spaces("store"),
     "conversations.read": lambda m, _: [m.conversations.read(thread, last=9) for thread in THREADS],
+    "elsewhere.gone": lambda m, _: m.elsewhere.gone("docs"),
+    "elsewhere.places": lambda m, _: m.elsewhere.places(),
     "checkpoints.threads": lambda m, _: m.checkpoints.threads(),
     "checkpoints.get": lambda m, _: [
         m.checkpoints.get(thread, ns, cid, nothing)
@@ -196,6 +207,15 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         attempted(lambda one=one: said_of(m, one)) for one in (1, 9, 99)
     ],
     "conversations.end": lambda m, _: m.conversations.end("a%"),
+    "elsewhere.take": lambda m, _: [
+        m.elsewhere.take("docs", [document(f"said {of}", name, of=of)], noted=noted)
+        for of in (None, 1, 9, 99)
+        for name, noted in (("zanzibar", True), (None, False), ("other", True))
+    ],
+    "elsewhere.put": lambda m, _: each(
+        lambda one: m.elsewhere.put("docs", {"zanzibar": one, "more": one}), IDS
+    ),
+    "elsewhere.drop": lambda m, _: m.elsewhere.drop("docs", ["zanzibar", "more"]),
     "items.put": lambda m, _: each(
         lambda one: m.items.put("store", [Keep(("a%",), "zanzibar", made_of(one))]), (1, 9, 99)
     ),

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .checkpoint_drafts import Checkpoint, TaskWrite
     from .checkpoints import Checkpoints, Snapshot, Written
     from .conversations import Conversations, Said, Saying
+    from .elsewhere import Elsewhere, Foreign
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
     from .items import Item, Items, Keep
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
@@ -63,6 +64,7 @@ _LATER = {
     "checkpoint_drafts": ("Checkpoint", "TaskWrite"),
     "checkpoints": ("Checkpoints", "Snapshot", "Written"),
     "conversations": ("Conversations", "Said", "Saying"),
+    "elsewhere": ("Elsewhere", "Foreign"),
     "items": ("Item", "Items", "Keep"),
     "restoring": ("Held", "Loaded", "StoredWrite"),
     "embedding": ("HashingEmbedder", "MiniLMEmbedder", "OpenAIEmbedder"),
@@ -97,11 +99,13 @@ __all__ = [
     "DellmError",
     "Draft",
     "Drawing",
+    "Elsewhere",
     "Embedder",
     "EmbedderError",
     "Explanation",
     "ExtractiveReader",
     "Fields",
+    "Foreign",
     "FullHistory",
     "HashingEmbedder",
     "Held",

@@ -14,6 +14,7 @@ from .database import Clock, Database, Scope, Tx, now
 from .embedding import Embedder
 from .encoding import encode
 from .errors import InvalidInput
+from .listening import Listeners
 from .sequences import Tips
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Engine:
         self.tips = Tips()
         self.identity = next(_OPENED)
         self.rebuilders: dict[str, Rebuilder] = {}
+        self.listeners = Listeners()
         self._scopes: dict[str, Scope] = {}
         self._guard = threading.Lock()
         self._here = threading.local()  # whether this thread is inside a verb

@@ -16,6 +16,7 @@ from .arguments import check_callable, check_iterable, check_text, check_whole, 
 from .checkpoints import Checkpoints
 from .conversations import Conversations
 from .database import Clock, Scope, Tx, now, open_database
+from .elsewhere import Elsewhere
 from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, Engine, Options
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
@@ -110,6 +111,11 @@ class Memory(Recall):
     def items(self) -> Items:
         """The values kept by name in this workspace: items of stores, entries of caches."""
         return Items(self._engine, self.id)
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """The copies of this workspace's records that other systems keep; adapters use it."""
+        return Elsewhere(self._engine, self.id)
 
     @property
     def identity(self) -> int:
@@ -232,6 +238,15 @@ class Memory(Recall):
         check_callable(make, "make")
         self._engine.rebuilders[name] = make
 
+    def after_forget(self, call: Callable[[receipts.Receipt], object]) -> None:
+        """Have a function called after every forget of this open memory, once all of it is done.
+
+        A bound method is held only as long as its object is used elsewhere. What it cannot do it
+        has to keep for later itself: a forget is not undone by its failure, nor reports it.
+        """
+        check_callable(call, "call")
+        self._engine.listeners.add(call)
+
     # plan and forget
 
     def plan(
@@ -339,7 +354,9 @@ class Memory(Recall):
             )  # fmt: skip
 
         receipt = rebuild_and_execute(self._engine, self.id, planned, terms)
-        return self._after(receipt, scrub=scrub)
+        receipt = self._after(receipt, scrub=scrub)
+        self._engine.listeners.tell(receipt)
+        return receipt
 
     def _after(self, receipt: receipts.Receipt, *, scrub: bool | None) -> receipts.Receipt:
         wanted = scrub

@@ -1,0 +1,304 @@
+"""What other systems keep copies of: the documents of a user's own vector stores.
+
+A document is a record of kind "document", and the other system's id of its copy is kept beside it,
+longer than the record itself: once a forget has taken the record, that id says what is still to be
+deleted over there. Reached as `memory.elsewhere`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from .arguments import (
+    check_flag,
+    check_iterable,
+    check_kind,
+    check_mapping,
+    check_text,
+    check_whole,
+    texts,
+)
+from .cells import Atom
+from .checkpoints import Checkpoints
+from .database import Scope, Tx
+from .encoding import decode, encode
+from .engine import Engine
+from .errors import InvalidInput
+from .records import Draft
+from .settling import Settling
+
+_USABLE = "r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A document that another system holds: its id there, if it has one, and what it says.
+
+    The draft of `atom` has no thread and no framework id: a document is known again by its text and
+    its `source`, the file or page it is a part of.
+    """
+
+    name: str | None = field(repr=False)
+    atom: Atom
+    source: str = field(default="", repr=False)
+
+
+class Elsewhere:
+    """The copies that other systems keep of a workspace's records. Thread-safe."""
+
+    def __init__(self, engine: Engine, workspace: str) -> None:
+        """Use Memory.elsewhere instead."""
+        self._engine = engine
+        self.workspace = workspace
+        self._checkpoints = Checkpoints(engine, workspace)
+
+    def take(
+        self,
+        place: str,
+        documents: Sequence[Foreign],
+        *,
+        new: bool = False,
+        noted: bool = True,
+        thread: str = "",
+        trusted: int = -1,
+    ) -> list[int | None]:
+        """Return the record of each document, None for one that was erased or may not be used.
+
+        One that has no record yet gets one, in one transaction for all; nothing is written when all
+        have. `new`: they are about to be put there, so that an id may come with another content
+        than it had. `noted`: their ids there are kept, so that the copies can be deleted. `thread`
+        is where they were made, `trusted` the generation of which the record ids are that they
+        were made from. Raises InvalidInput, StorageError.
+        """
+        _check(place, documents)
+        check_flag(new, "new=")
+        check_flag(noted, "noted=")
+        check_text(thread, "thread=")
+        check_whole(trusted, "trusted=")
+        if not documents:
+            return []
+        with self._engine.reading(self.workspace) as (tx, scope):
+            _identify(scope, documents)
+            look = _Look(tx, scope, encode(place), self._engine.options.clock())
+            found = look.up(documents, new=new)
+        missing = [
+            at
+            for at, one in enumerate(documents)
+            if at not in found.records or (noted and one.name and at not in found.noted)
+        ]
+        if missing:
+            some = [documents[at] for at in missing]
+            taken = self._store(place, some, new=new, noted=noted, thread=thread, trusted=trusted)
+            found.records.update(zip(missing, taken, strict=True))
+        return [found.records[at] for at in range(len(documents))]
+
+    def _store(
+        self,
+        place: str,
+        documents: Sequence[Foreign],
+        *,
+        new: bool,
+        noted: bool,
+        thread: str,
+        trusted: int,
+    ) -> list[int | None]:
+        with self._checkpoints._writing(thread, trusted) as writing:  # noqa: SLF001 - one write
+            tx, scope = writing.tx, writing.scope
+            _identify(scope, documents)
+            look = _Look(tx, scope, encode(place), writing.desk.at)
+            found = look.up(documents, new=new)
+            known = found.records
+            fresh = [one for at, one in enumerate(documents) if at not in known]
+            Settling(writing.desk, writing).settle([one.atom for one in fresh])
+            same = _unchanged(tx, scope.ws, [one.atom for one in fresh])
+            taken = [
+                known.get(at, one.atom.id if one.atom.id in same else None)
+                for at, one in enumerate(documents)
+            ]
+            if noted:
+                held = {at: id_ or found.unusable.get(at, 0) for at, id_ in enumerate(taken)}
+                named = [(one.name, held[at]) for at, one in enumerate(documents) if one.name]
+                _note(tx, scope.ws, place, named)
+        return taken
+
+    def put(self, place: str, records: Mapping[str, int]) -> list[str]:
+        """Note that the copies with these ids there are of these records now, and of no others.
+
+        Called when they are there. Returns the ids whose record was forgotten meanwhile.
+        """
+        check_text(place, "place=")
+        check_mapping(records, "records=")
+        names = texts(records, "records=")
+        with self._engine.writing(self.workspace) as (tx, scope):
+            _drop(tx, scope.ws, place, names)
+            _note(tx, scope.ws, place, records.items())
+            ids = sorted(set(records.values()))
+            rows = tx.all(
+                "select id from record where ws = :ws and id in :ids", ws=scope.ws, ids=ids
+            )
+        there = {row[0] for row in rows}
+        return [name for name, id_ in records.items() if id_ not in there]
+
+    def gone(self, place: str) -> list[str]:
+        """Return the ids there of the copies whose record was erased: they are to be deleted."""
+        check_text(place, "place=")
+        with self._engine.reading(self.workspace) as (tx, scope):
+            rows = tx.all(
+                "select distinct e.name from elsewhere e left join record r "
+                "on r.ws = :ws and r.id = e.record "
+                "where e.ws = :ws and e.place = :place and r.id is null order by e.name",
+                ws=scope.ws,
+                place=encode(place),
+            )
+        return [decode(row[0]) for row in rows]
+
+    def places(self) -> list[str]:
+        """Return the names of the other systems of which something is noted, sorted."""
+        with self._engine.reading(self.workspace) as (tx, scope):
+            rows = tx.all("select distinct place from elsewhere where ws = :ws", ws=scope.ws)
+        return sorted(decode(row[0]) for row in rows)
+
+    def drop(self, place: str, names: Sequence[str]) -> None:
+        """Note that the copies with these ids are there no longer."""
+        check_text(place, "place=")
+        listed = texts(names, "names=")
+        with self._engine.writing(self.workspace) as (tx, scope):
+            _drop(tx, scope.ws, place, listed)
+
+
+@dataclass(slots=True)
+class _Found:
+    """The records of documents by their position, None where they may not be used.
+
+    `unusable` are those that are there nevertheless, `noted` the positions whose ids are noted.
+    """
+
+    records: dict[int, int | None] = field(default_factory=dict)
+    unusable: dict[int, int] = field(default_factory=dict)
+    noted: set[int] = field(default_factory=set)
+
+    def take(self, at: int, record: int, _text: str | None, usable: bool) -> None:
+        """Note the record that a document is."""
+        self.records[at] = record if usable else None
+        if not usable:
+            self.unusable[at] = record
+
+
+class _Look:
+    """Looks documents up in one transaction."""
+
+    def __init__(self, tx: Tx, scope: Scope, place: str, at: int) -> None:
+        self._tx, self._ws, self._place, self._at = tx, scope.ws, place, at
+
+    def up(self, documents: Sequence[Foreign], *, new: bool) -> _Found:
+        """Return what is known of the documents without writing anything.
+
+        A copy whose id is that of something erased is taken for that, unless it is `new`.
+        """
+        found = _Found()
+        named = self._named({encode(one.name) for one in documents if one.name})
+        fids = self._fids({encode(_draft(one).framework_id or "") for one in documents})
+        for at, one in enumerate(documents):
+            draft, rows = _draft(one), named.get(encode(one.name or ""), [])
+            text, living = encode(draft.text), [row for row in rows if row[1] is not None]
+            same = [row for row in living if row[1] == text]
+            if same:
+                found.take(at, *same[-1])
+                found.noted.add(at)
+            elif len(living) < len(rows) and not new:
+                found.records[at] = None
+                found.noted.add(at)
+            elif (held := fids.get(encode(draft.framework_id or ""))) and held[1] == text:
+                found.take(at, *held)
+        return found
+
+    def _named(self, names: set[str]) -> dict[str, list[tuple[int, str | None, bool]]]:
+        """Return record, text (None: it is gone) and usability by the id there, oldest first."""
+        found: dict[str, list[tuple[int, str | None, bool]]] = {}
+        for one in names:
+            rows = self._tx.all(
+                f"select e.record, r.text, {_USABLE} from elsewhere e left join record r "
+                "on r.ws = :ws and r.id = e.record "
+                "where e.ws = :ws and e.place = :place and e.name = :name order by e.record",
+                ws=self._ws,
+                place=self._place,
+                name=one,
+                at=self._at,
+            )
+            found[one] = [(record, text, bool(usable)) for record, text, usable in rows]
+        return found
+
+    def _fids(self, fids: set[str]) -> dict[str, tuple[int, str, bool]]:
+        """Return record, text and usability of each document's newest version by framework id."""
+        found: dict[str, tuple[int, str, bool]] = {}
+        for one in fids:
+            row = self._tx.one(
+                f"select r.id, r.text, {_USABLE} from record r where r.ws = :ws "
+                "and r.thread = '' and r.fid = :fid order by r.version desc limit 1",
+                ws=self._ws,
+                fid=one,
+                at=self._at,
+            )
+            if row is not None:
+                found[one] = (row[0], row[1], bool(row[2]))
+        return found
+
+
+def _draft(one: Foreign) -> Draft:
+    assert one.atom.draft is not None  # noqa: S101 - as was checked
+    return one.atom.draft
+
+
+def _check(place: str, documents: Sequence[Foreign]) -> None:
+    check_text(place, "place=")
+    check_iterable(documents, "documents=")
+    for one in documents:
+        check_kind(one, Foreign, "One of documents=")
+        if one.name is not None:
+            check_text(one.name, "The id of a document")
+        check_kind(one.atom, Atom, "atom=")
+        draft = one.atom.draft
+        if draft is None or draft.thread is not None:
+            raise InvalidInput("A document has a draft, and that no thread.")
+        check_text(one.source, "The source of a document")
+
+
+def _identify(scope: Scope, documents: Sequence[Foreign]) -> None:
+    """Give each document's draft the keyed digest of its source and text as its framework id."""
+    for one in documents:
+        draft = _draft(one)
+        said = f"document:{len(one.source)}:{one.source}{draft.text}".encode(
+            "utf-8", "surrogatepass"
+        )
+        named = hmac.digest(scope.secret or b"none yet", said, hashlib.sha256).hex()
+        one.atom.draft = replace(draft, framework_id=named)
+
+
+def _unchanged(tx: Tx, ws: int, atoms: Sequence[Atom]) -> set[int]:
+    """Return the records that hold just what was to be stored: not what a redaction left."""
+    texts_of = {one.id: encode(one.draft.text) for one in atoms if one.id and one.draft}
+    rows = tx.all(
+        "select id, text from record where ws = :ws and id in :ids", ws=ws, ids=sorted(texts_of)
+    )
+    return {id_ for id_, text in rows if texts_of[id_] == text}
+
+
+def _note(tx: Tx, ws: int, place: str, named: Iterable[tuple[str | None, int]]) -> None:
+    tx.many(
+        "insert into elsewhere(ws, place, name, record) values (:ws, :place, :name, :record) "
+        "on conflict (ws, place, name, record) do nothing",
+        [
+            {"ws": ws, "place": encode(place), "name": encode(name or ""), "record": record}
+            for name, record in named
+        ],
+    )
+
+
+def _drop(tx: Tx, ws: int, place: str, names: Iterable[str]) -> None:
+    tx.many(
+        "delete from elsewhere where ws = :ws and place = :place and name = :name",
+        [{"ws": ws, "place": encode(place), "name": encode(one)} for one in names],
+    )
