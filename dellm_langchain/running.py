@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -33,6 +33,7 @@ from .writing import DURABILITY
 SERDE = JsonPlusSerializer()
 UNTHREADED = "without a thread"  # where the messages of a graph that has none are kept
 CHECKPOINTER, READ = "__pregel_checkpointer", "__pregel_read"
+_SAID = (HumanMessage, SystemMessage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,11 @@ class Here:
         Its messages become records then, so that a forget of one finds what was made of it.
         """
         held = [*_state(self._said(READ)), *self._told()]
-        atoms = [Atom(self._draft(one)) for one in {id(one): one for one in held}.values()]
+        atoms: list[Atom] = []
+        for one in {id(one): one for one in held}.values():
+            # Nothing tells what a model or tool has read, so it is all that was said before.
+            read = None if isinstance(one, _SAID) else Sources(context=tuple(atoms), inexact=True)
+            atoms.append(Atom(self._draft(one), made=read))
         return Sources(also=(*atoms, *self._noted()), inexact=True)
 
     def _told(self) -> Iterator[BaseMessage]:
