@@ -1,0 +1,258 @@
+"""What agents keep in the store, and what they make of it, goes with what it was made from.
+
+The model repeats all it was shown, and the tools put every word they are given into their items: a
+missed edge shows as the secret's word. The controls say what must still be there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import pytest
+from agents import at, say
+from forgotten import holds
+from graphs import CLEAN, HEARD, STATEMENT, WORD, Parrot, Window, latest, words
+from langchain.agents import create_agent
+from langchain.tools import ToolRuntime
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_store
+from langgraph.graph import MessagesState, StateGraph
+from langgraph.prebuilt import InjectedStore
+from langgraph.store.base import BaseStore, IndexConfig
+from one_postgres import one_database, postgres_url
+from raw_tables import connected, statement
+
+from dellm import Memory
+from dellm_langchain import DeLLMSaver
+from dellm_langchain.store import DeLLMStore
+
+__all__ = ["one_database", "postgres_url"]
+
+INDEX: IndexConfig = {
+    "dims": 2,
+    "embed": lambda texts: [[1.0, float(len(one))] for one in texts],
+    "fields": ["text"],
+}
+
+
+@pytest.fixture
+def memory(url: str, opened: Callable[..., Memory]) -> Memory:
+    return opened(url, embedder=None).workspace("alex")
+
+
+@tool
+def keep(query: str, runtime: ToolRuntime) -> str:
+    """Keep what was said; the name under which it is kept says it too."""
+    said = words(query)
+    runtime.store.put(("mem", "notes"), said[:60], {"text": said})
+    return "kept"
+
+
+@tool
+def find(query: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+    """Tell what was kept."""
+    return words(*(one.value["text"] for one in store.search(("mem",), query=query)))
+
+
+async def _akeep(query: str, runtime: ToolRuntime) -> str:
+    said = words(query)
+    await runtime.store.aput(("mem", "notes"), said[:60], {"text": said})
+    return "kept"
+
+
+async def _afind(query: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+    return words(*(one.value["text"] for one in await store.asearch(("mem",), query=query)))
+
+
+keep.coroutine, find.coroutine = _akeep, _afind  # type: ignore[attr-defined] # a StructuredTool's
+
+
+def agent(memory: Memory, *, workspace: str | None = None, **options: Any) -> Any:
+    """Return an agent that looks at the newest turn only, with a store and a saver."""
+    return create_agent(
+        Parrot(),
+        [keep, find],
+        middleware=[Window(latest)],
+        checkpointer=options.pop("saver", None) or DeLLMSaver(memory, workspace=workspace),
+        store=DeLLMStore(memory, workspace=workspace, index=INDEX),
+    )
+
+
+def kept(memory: Memory) -> list[str]:
+    return sorted(one.value["text"] for one in DeLLMStore(memory).search((), limit=99))
+
+
+def texts(graph: Any, thread: str = "t", **more: Any) -> list[str]:
+    return [one.text for one in graph.get_state(at(thread, **more)).values.get("messages", [])]
+
+
+def clean(memory: Memory, *graphs: Any) -> None:
+    """Fail unless the secret is nowhere, and what is left holds together."""
+    found = memory.scan(WORD)
+    assert [str(one) for one in found.places] == []
+    assert [one for one in found.files if "pg_wal" not in one.file] == []
+    for graph in graphs:
+        for thread in memory.threads():
+            assert not any(holds(one.values) for one in graph.get_state_history(at(thread)))
+    assert list(memory.verify().problems) == []
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream", "ainvoke", "astream"])
+def test_a_message_takes_along_the_item_and_the_reply_made_of_it_in_another_thread(
+    memory: Memory, way: str
+) -> None:
+    graph = agent(memory)
+    say(graph, f"{STATEMENT} call:keep", at("one"), way)
+    say(graph, f"{CLEAN[0]} call:keep({CLEAN[0]})", at("one"), way)
+    say(graph, CLEAN[1], at("two"), way)
+    say(graph, "call:find(door)", at("two"), way)
+    say(graph, CLEAN[2], at("two"), way)
+    assert WORD in kept(memory)[0] + kept(memory)[1]
+    assert WORD in texts(graph, "two")[5]
+    control = texts(graph, "two")[:3] + texts(graph, "two")[-2:]
+    memory.forget(STATEMENT)
+    assert kept(memory) == [words(CLEAN[0])]
+    assert CLEAN[0] in texts(graph, "one")[0]
+    assert "kept" in texts(graph, "one")
+    assert texts(graph, "two") == control
+    clean(memory, graph)
+    say(graph, "call:find(door)", at("two"), way)
+    assert words(CLEAN[0]) in texts(graph, "two")[-2]
+    assert not any(WORD in one.text for one in HEARD[-1])
+
+
+def test_an_item_takes_along_what_was_made_of_it_and_its_vectors(memory: Memory, url: str) -> None:
+    graph = agent(memory)
+    store = DeLLMStore(memory, index=INDEX)
+    store.put(("mem", "notes"), "code", {"text": STATEMENT})
+    store.put(("mem", "notes"), "fruit", {"text": CLEAN[0]}, index=["text", "$"])
+    say(graph, "call:find(door)")
+    say(graph, CLEAN[1])
+    memory.forget(STATEMENT)
+    assert kept(memory) == [CLEAN[0]]
+    assert texts(graph)[0] == "call:find(door)"
+    assert len(texts(graph)) == 3
+    clean(memory, graph)
+    with connected(url) as connection:
+        assert len(statement(connection, "select record from item_vector")) == 2
+        assert len(statement(connection, "select record from item")) == 1
+
+
+def test_what_was_made_of_a_deleted_or_replaced_item_still_goes_with_its_source(
+    memory: Memory,
+) -> None:
+    graph, store = agent(memory), DeLLMStore(memory)
+    say(graph, f"{STATEMENT} call:keep", at("one"))
+    say(graph, "call:find(door)", at("two"))
+    (item,) = store.search(("mem",))
+    store.put(item.namespace, item.key, {"text": "nothing of it"})
+    say(graph, f"{STATEMENT} call:keep", at("three"))
+    say(graph, "call:find(door)", at("four"))
+    store.clear(("mem",))
+    memory.forget(STATEMENT)
+    assert texts(graph, "two") == texts(graph, "four") == ["call:find(door)"]
+    clean(memory, graph)
+
+
+def test_each_user_has_a_store_of_their_own(memory: Memory) -> None:
+    graph = agent(memory, workspace="user")
+    for user in ("ann", "bob"):
+        say(graph, f"{STATEMENT} of {user} call:keep", at("t", user=user))
+    say(graph, "call:find(door)", at("u", user="bob"))
+    assert "bob" in texts(graph, "u", user="bob")[-1]
+    assert "ann" not in texts(graph, "u", user="bob")[-1]
+    memory.workspace("ann").forget(f"{STATEMENT} of ann")
+    assert memory.workspace("ann").scan(WORD, files=False).clean
+    assert len(kept(memory.workspace("bob"))) == 1
+    assert "bob" in texts(graph, "u", user="bob")[-1]
+
+
+def test_a_late_item_of_what_was_forgotten_meanwhile_is_not_kept(memory: Memory) -> None:
+    def forgetful(query: str, runtime: ToolRuntime) -> str:
+        """Keep what was said, after the user had it forgotten."""
+        memory.forget(STATEMENT)
+        runtime.store.put(("mem",), "late", {"text": words(query)})
+        return f"kept {words(query)}"
+
+    store = DeLLMStore(memory)
+    store.put(("mem",), "late", {"text": "what was there"})
+    graph = create_agent(Parrot(), [tool(forgetful)], checkpointer=DeLLMSaver(memory), store=store)
+    say(graph, f"{STATEMENT} call:forgetful")
+    assert kept(memory) == ["what was there"]
+    clean(memory, graph)
+
+
+def bot(saver: Any, memory: Memory, *, asynchronous: bool = False) -> Any:
+    """Return a graph whose node keeps what the model said of the newest turn, then of all items."""
+    model = Parrot()
+
+    def look(state: Any) -> list[Any]:
+        return latest(state["messages"])
+
+    def node(state: Any) -> Any:
+        store = get_store()
+        known = store.search(("mem",), limit=99)
+        heard = [HumanMessage(one.value["text"]) for one in known if "tell" in look(state)[0].text]
+        reply = model.invoke([*heard, *look(state)])
+        store.put(("mem",), str(len(known)), {"text": reply.text})
+        return {"messages": [reply]}
+
+    async def anode(state: Any) -> Any:
+        store = get_store()
+        known = await store.asearch(("mem",), limit=99)
+        heard = [HumanMessage(one.value["text"]) for one in known if "tell" in look(state)[0].text]
+        reply = await model.ainvoke([*heard, *look(state)])
+        await store.aput(("mem",), str(len(known)), {"text": reply.text})
+        return {"messages": [reply]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("bot", RunnableLambda(node, afunc=anode))
+    graph.add_edge("__start__", "bot")
+    return graph.compile(checkpointer=saver, store=DeLLMStore(memory))
+
+
+@pytest.mark.parametrize("way", ["invoke", "astream"])
+def test_what_a_node_keeps_goes_with_what_it_was_shown(memory: Memory, way: str) -> None:
+    graph = bot(DeLLMSaver(memory), memory)
+    say(graph, STATEMENT, at("one"), way)
+    say(graph, "tell me", at("two"), way)
+    assert all(WORD in one for one in kept(memory))
+    memory.forget(STATEMENT)
+    assert kept(memory) == []
+    assert texts(graph, "two") == ["tell me"]
+    clean(memory, graph)
+
+
+def test_an_item_is_found_from_its_message_even_where_a_stock_saver_keeps_the_thread(
+    memory: Memory,
+) -> None:
+    graph = agent(memory, saver=InMemorySaver())
+    say(graph, CLEAN[0] + " call:keep", at("one"))
+    say(graph, f"{STATEMENT} call:keep", at("two"))
+    assert len(kept(memory)) == 2
+    memory.forget(STATEMENT)
+    assert kept(memory) == [words(CLEAN[0], "call:keep")]
+    assert [str(one) for one in memory.scan(WORD).places] == []
+
+
+def test_two_runs_at_the_same_time_keep_their_items_apart(memory: Memory) -> None:
+    graph = agent(memory)
+
+    async def both() -> None:
+        for _ in range(2):
+            await asyncio.gather(
+                *(
+                    graph.ainvoke({"messages": [HumanMessage(f"{said} call:keep")]}, at(name))
+                    for name, said in (("one", STATEMENT), ("two", CLEAN[0]), ("three", CLEAN[1]))
+                )
+            )
+
+    asyncio.run(both())
+    memory.forget(STATEMENT)
+    assert kept(memory) == sorted(words(one, "call:keep") for one in CLEAN[:2])
+    clean(memory, graph)
