@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.language_models import BaseChatModel
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
 THREADS = ("thread_id", "session_id")  # where a config may name the thread
+CALLS = ("invoke", "ainvoke", "stream", "astream")
 MOST = 4_096  # calls under way that are kept, and threads
 Sent = tuple[str, int | None]
 
@@ -61,7 +63,9 @@ def track(
         raise InvalidInput("track() takes a dellm.Memory.")
     if isinstance(x, BaseChatModel):
         handler = DeLLMCallbackHandler(memory, thread, workspace=workspace, **options)
-        return x.model_copy(update={"callbacks": _with_handler(x.callbacks, handler)})
+        made = x.model_copy(update={"callbacks": _with_handler(x.callbacks, handler)})
+        object.__setattr__(made, "__class__", _told(type(x)))
+        return made
     if isinstance(x, (BaseRetriever, VectorStore)):
         from .tracked_retrieval import track_retriever, track_vector_store
 
@@ -73,6 +77,48 @@ def track(
         "track() takes a chat model, a retriever or a vector store.",
         remedy="Track the model inside of a chain; or pass DeLLMCallbackHandler as a callback.",
     )
+
+
+@cache
+def _told(cls: type[BaseChatModel]) -> type[BaseChatModel]:
+    """Return the subclass whose calls tell their callbacks the thread and workspace of their config.
+
+    A model that is called by itself says nothing of its config's configurable to anyone. Tracers
+    and caches find the class's own name.
+    """
+
+    def told(self: Any, config: Any) -> Any:
+        said = (config or {}).get("configurable") or {}
+        keys = {*THREADS, *(one.key for one in _ours(self.callbacks) if one.key is not None)}
+        more = {key: said[key] for key in keys if key in said}
+        return (
+            {**config, "metadata": {**(config.get("metadata") or {}), **more}} if more else config
+        )
+
+    def through(name: str) -> Callable[..., Any]:
+        called = getattr(cls, name)
+
+        @wraps(called)
+        def call(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002 - the interface's
+            return called(self, input, told(self, config), **kwargs)
+
+        return call
+
+    names = {
+        "__slots__": (),
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+        "model_config": {"defer_build": True},
+    }
+    kind: Any = type(cls)
+    made = kind(cls.__name__, (cls,), {**names, **{name: through(name) for name in CALLS}})
+    return cast("type[BaseChatModel]", made)
+
+
+def _ours(callbacks: Any) -> list[DeLLMCallbackHandler]:
+    handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else callbacks or ()
+    return [one for one in handlers if isinstance(one, DeLLMCallbackHandler)]
 
 
 def _with_handler(callbacks: Any, handler: BaseCallbackHandler) -> Any:
@@ -106,7 +152,7 @@ class DeLLMCallbackHandler(BaseCallbackHandler):
             raise InvalidInput("DeLLMCallbackHandler takes a dellm.Memory.")
         self.memory = memory
         self.thread = None if thread is None else thread_name(thread)
-        self._key, self._serde = workspace, serde or SERDE
+        self.key, self._serde = workspace, serde or SERDE
         self._running: OrderedDict[UUID, tuple[Conversation, Prompt]] = OrderedDict()
         self._guard = threading.Lock()
         captured.everywhere()
@@ -153,12 +199,12 @@ class DeLLMCallbackHandler(BaseCallbackHandler):
         if thread is None:
             thread = thread_name(next((said[key] for key in THREADS if said.get(key)), None))
         memory = self.memory
-        if self._key is not None:
-            name = said.get(self._key)
+        if self.key is not None:
+            name = said.get(self.key)
             if not isinstance(name, str) or not name.strip():
                 raise InvalidInput(
-                    f"The config names no workspace: {self._key!r} is no text in configurable.",
-                    remedy=f"Pass configurable={{{self._key!r}: ...}}.",
+                    f"The config names no workspace: {self.key!r} is no text in configurable.",
+                    remedy=f"Pass configurable={{{self.key!r}: ...}}.",
                 )
             memory = memory.workspace(name)
         return Conversation(memory, thread, self._serde)
