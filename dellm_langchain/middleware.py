@@ -12,7 +12,7 @@ from dellm import Memory, estimated_tokens
 from dellm.requests import Classifier
 
 from .middleware_context import AsyncHandler, ContextMiddleware, Handler, Result
-from .middleware_forget import PENDING, ForgetMiddleware, Update
+from .middleware_forget import ForgetMiddleware, Update
 from .middleware_tool import forget_tool
 
 __all__ = ["ContextMiddleware", "DeLLMMiddleware", "ForgetMiddleware"]
@@ -73,10 +73,8 @@ class DeLLMMiddleware(ForgetMiddleware, ContextMiddleware):
 
     @hook_config(can_jump_to=["end"])
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> Update | None:
-        """As ForgetMiddleware; without `forget`, only what waited for an answer is dropped."""
-        if self._forget:
-            return super().before_agent(state, runtime)
-        return {PENDING: []} if state.get(PENDING) else None
+        """As ForgetMiddleware; without `forget`, nothing."""
+        return super().before_agent(state, runtime) if self._forget else None
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Result:
         """As ContextMiddleware; without `context`, the request as it is."""

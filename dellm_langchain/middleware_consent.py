@@ -41,10 +41,12 @@ def token_of(plan: Plan) -> str:
     return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
-def question(plan: Plan, *, everything: bool, remark: str | None = None) -> Question:
+def question(
+    plan: Plan, *, everything: bool, remark: str | None = None, rest: Sequence[int] = ()
+) -> Question:
     """Return the value of the interrupt: what would go, by ids of records and counts.
 
-    `plan` is the token; `remark` says why it is asked again: "unclear", "changed", "not in the
+    `plan` is the token, `rest` what else was said, as records; `remark` says why it is asked again: "unclear", "changed", "not in the
     plan", "goes with it" (what is to stay was made from what is to go).
     """
     said = {
@@ -57,6 +59,7 @@ def question(plan: Plan, *, everything: bool, remark: str | None = None) -> Ques
         "held": [one.id for one in plan.held],
         "threads": len(plan.threads),
         "everything": everything,
+        "rest": list(rest),
         "remark": remark,
     }
     return Question(said)
@@ -75,14 +78,14 @@ def answers(value: Mapping[str, Any]) -> list[Any]:
             return found
 
 
-def shown(writes: Sequence[tuple[str, str, Any]] | None, task: str) -> str | None:
-    """Return the token of the plan that a task's stored interrupt shows, None if there is none."""
+def shown(writes: Sequence[tuple[str, str, Any]] | None, task: str) -> Mapping[str, Any] | None:
+    """Return the question that a task has paused with last, of its stored writes; None if none."""
     for name, channel, value in writes or ():
         if name == task and channel == INTERRUPT:
             listed = value if isinstance(value, (list, tuple)) else [value]
             said = [one.value for one in listed if isinstance(one, Interrupt)]
-            tokens = [one.get("plan") for one in said if isinstance(one, dict)]
-            return next((one for one in tokens if isinstance(one, str)), None)
+            ours = (one for one in said if isinstance(one, dict) and one.get("action") == FORGET)
+            return next(ours, None)
     return None
 
 

@@ -27,7 +27,9 @@ from .saver import PAUSE, WAIT, DeLLMSaver
 from .workspace import Workspace
 from .writing import DURABILITY
 
-CHECKPOINTER = "__pregel_checkpointer"  # where LangGraph tells a task of its saver
+# Where LangGraph tells a task of its saver, and that its run goes on after a pause.
+CHECKPOINTER = "__pregel_checkpointer"
+RESUMING = "__pregel_resuming"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +125,26 @@ class Run:
             if objects.generation != generation:
                 objects.generation = -1  # so that they are looked up before they are used
 
-    def remembered(self, messages: Iterable[BaseMessage]) -> None:
-        """Store messages that are made of nothing anyone said, for the saver to know them."""
+    def remembered(self, messages: Iterable[BaseMessage]) -> list[int]:
+        """Store messages that are made of nothing kept, for the saver to know them; return the ids."""
         if self.kept is None or self.thread is None:
-            return
+            return []
         listed, generation = list(messages), self.generation()
         drafts = [draft_of(one, self.thread, self.kept.serde) for one in listed]
-        made = self.memory.remember_many(drafts)
-        pairs = zip(listed, (one.id for one in made), strict=True)
-        self.know(pairs, generation)
+        made = [one.id for one in self.memory.remember_many(drafts)]
+        self.know(zip(listed, made, strict=True), generation)
+        return made
 
     def said(self, text: str, **metadata: Any) -> AIMessage:
         """Return a message of the assistant that no model made; the text holds no content."""
         message = AIMessage(text, id=f"dellm-{uuid4()}", response_metadata=metadata)
         self.remembered([message])
         return message
+
+
+def resuming() -> bool:
+    """Whether the running task may have begun before, and paused."""
+    return bool(get_config().get("configurable", {}).get(RESUMING))
 
 
 def run_of(memory: Memory, key: str | None) -> Run:

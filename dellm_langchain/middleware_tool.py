@@ -20,16 +20,15 @@ from dellm.requests import Classifier
 
 from .messages import text_of
 from .middleware_choosing import turn_start
-from .middleware_forget import EVERYTHING, IDS, PENDING, pending
-from .middleware_run import MemoryMiddleware
+from .middleware_forget import asked_before
+from .middleware_run import MemoryMiddleware, Run, resuming
+from .middleware_settling import Outcome, Settling, code_of, wished
 
 NAME = "forget_memory"
 REFUSED = (
     "Refused: the user's newest message does not ask for this. Only the user can have something "
     "forgotten; do not try again."
 )
-PLANNED = "A plan was made; nothing is forgotten yet. The user will be asked to confirm it."
-NOTHING = "Nothing is remembered that matches, so there is nothing to forget."
 
 
 def forget_tool(middleware: MemoryMiddleware, classifier: Classifier | None = None) -> BaseTool:
@@ -38,23 +37,26 @@ def forget_tool(middleware: MemoryMiddleware, classifier: Classifier | None = No
     @tool(NAME)
     def forget_memory(what: str, runtime: ToolRuntime[Any, Any]) -> Command[Any]:
         """Propose to forget what the user has just asked to be forgotten, in the user's words."""
-        messages = runtime.state["messages"]
-        start = turn_start(messages)
-        said = text_of(messages[start].content) if messages else ""
-        request = recognise(said, model=classifier)
-        update: dict[str, Any] = {}
-        text = REFUSED
-        if request.kind is not RequestKind.NONE and _words(what) <= _words(said) != set():
-            run = middleware.run()
-            own = [one for one in run.records_of(messages[start:]) if one]
-            waiting = pending(run, [request], own)
-            found = waiting[0] in {IDS, EVERYTHING}
-            text = PLANNED if found else NOTHING
-            update = {PENDING: waiting} if found else {}
-        result = ToolMessage(text, tool_call_id=runtime.tool_call_id, name=NAME)
-        return Command(update={**update, "messages": [result]})
+        outcome = _proposed(middleware.run(), runtime.state["messages"], what, classifier)
+        said = ToolMessage(outcome.text, tool_call_id=runtime.tool_call_id, name=NAME)
+        return Command(update={"messages": [said]})
 
     return forget_memory
+
+
+def _proposed(run: Run, messages: list[Any], what: str, classifier: Classifier | None) -> Outcome:
+    question = asked_before(run) if resuming() else None
+    if question is not None:
+        asked = Settling(run, messages, code_of(question), question["matches"])
+        return asked.settled(question["plan"])
+    start = turn_start(messages)
+    said = text_of(messages[start].content) if messages else ""
+    request = recognise(said, model=classifier)
+    if request.kind is RequestKind.NONE or not set() != _words(what) <= _words(said):
+        return Outcome(REFUSED)
+    run.settled()
+    own = [one for one in run.records_of(messages[start:]) if one]
+    return Settling(run, messages, *wished(run, [request], own)).settled(None)
 
 
 def _words(text: str) -> set[str]:

@@ -233,18 +233,23 @@ def test_a_new_message_cancels_and_the_request_does_not_reach_the_model(
     assert left(small) == []
 
 
-def test_what_else_a_message_says_is_answered_without_the_request(small: Memory) -> None:
-    graph = agent(small, k=0)
+@pytest.mark.parametrize("answer", [True, False])
+@pytest.mark.parametrize("stock", [False, True])
+def test_what_else_a_message_says_is_answered_without_the_request(
+    small: Memory, answer: bool, stock: bool
+) -> None:
+    graph = agent(small, k=0, saver=InMemorySaver() if stock else None)
     say(graph, STATEMENT)
+    small.remember(STATEMENT, thread="elsewhere")
     mixed = f'Forget "{STATEMENT}". What is the capital of France?'
-    prompts = heard(lambda: say(graph, mixed))
-    assert len(prompts) == 1
-    assert WORD not in repr(prompts)
-    assert "capital of France" in said(prompts[0])[-1]
+    assert heard(lambda: say(graph, mixed)) == []
     assert asked(graph) is not None
-    resume(graph, True)
-    assert left(small) == []
-    assert any("capital" in one for one in texts(graph)[:-1])
+    prompts = heard(lambda: resume(graph, answer))
+    assert [len(one) for one in prompts] == [1]
+    assert "capital of France" in said(prompts[0])[0]
+    assert WORD not in repr(prompts)
+    assert mixed not in texts(graph)
+    assert (left(small) == []) is answer
 
 
 def test_everything_goes_only_after_a_yes_in_so_many_words(small: Memory) -> None:
@@ -265,11 +270,24 @@ def test_several_messages_at_once_are_answered_but_for_the_request(small: Memory
     graph = agent(small, k=0)
     say(graph, STATEMENT)
     given = {"messages": [HumanMessage(REQUEST), HumanMessage(CONTROL)]}
-    prompts = heard(lambda: graph.invoke(given, at()))
+    assert heard(lambda: graph.invoke(given, at())) == []
+    prompts = heard(lambda: resume(graph, True))
     assert [said(one) for one in prompts] == [[CONTROL]]
-    resume(graph, True)
     assert left(small) == []
     assert CONTROL in texts(graph)
+
+
+def test_with_another_checkpointer_a_new_message_cancels_too(small: Memory) -> None:
+    graph = agent(small, k=0, last=5, saver=InMemorySaver())
+    small.remember(STATEMENT, thread="elsewhere")
+    say(graph, CONTROL)
+    say(graph, REQUEST)
+    assert asked(graph) is not None
+    prompts = heard(lambda: say(graph, ABOUT))
+    assert said(prompts[0])[-1] == ABOUT
+    assert REQUEST not in said(prompts[0])
+    assert REQUEST not in texts(graph)
+    assert left(small) != []
 
 
 def test_a_question_is_answered_by_another_process(
@@ -382,13 +400,6 @@ def test_without_a_checkpointer_a_request_is_an_error_and_not_sent_to_the_model(
     assert heard(ask) == []
 
 
-def test_a_caller_cannot_say_what_waits_for_an_answer(small: Memory) -> None:
-    graph = agent(small, k=0)
-    say(graph, STATEMENT)
-    graph.invoke({"messages": [HumanMessage(CONTROL)], "dellm_forget": [0, 1]}, at())
-    assert asked(graph) is None
-
-
 # the tool
 
 RETIRED = "My door code was changed, that code is retired"
@@ -441,7 +452,6 @@ def test_what_the_user_asks_for_is_planned_by_the_tool_and_then_asked_about(
     say(graph, REQUEST, way=way)
     question = asked(graph)
     assert question is not None
-    assert any(one.startswith("A plan was made") for one in texts(graph))
     resume(graph, True, way=way)
     assert left(small) == []
     assert CONTROL in texts(graph)

@@ -1,0 +1,174 @@
+"""Settling what a user wants forgotten: from a request to a plan, from an answer to an erasure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import AnyMessage, RemoveMessage
+from langgraph.types import interrupt
+
+from dellm import (
+    Memory,
+    NothingMatched,
+    Plan,
+    PlanChanged,
+    Request,
+    SelectorError,
+    wishes,
+)
+from dellm.consent import Kind
+
+from .middleware_consent import Answer, answers, question, read, token_of, visible
+from .middleware_run import Run
+from .questions import Question
+
+# What a request comes down to. The first two are asked about; the others are said at once.
+IDS, EVERYTHING, NOTHING, UNCLEAR, STRETCH = range(5)
+
+SAYS = {
+    NOTHING: "I remember nothing that matches, so nothing was forgotten.",
+    UNCLEAR: "Tell me what to forget: quote it or name it. Nothing was forgotten.",
+    STRETCH: "Tell me how many of the last messages to forget. Nothing was forgotten.",
+}
+NO = "Nothing was forgotten."
+DONE = "Forgotten: {count} of the things I remembered (receipt {receipt})."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended: what to tell the user (no content), and the messages that the state loses."""
+
+    text: str
+    removed: tuple[RemoveMessage, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def wished(
+    run: Run, requests: Sequence[Request], apart: Sequence[int] = ()
+) -> tuple[int, list[int]]:
+    """Return what requests come down to: a code and, for IDS, the records that match.
+
+    Records `apart`, which hold the requests themselves, are no reason to think that one is found.
+    """
+    codes: set[int] = set()
+    ids: set[int] = set()
+    for request in requests:
+        wish = wishes.wish_of(run.memory, request, run.thread or "", apart=apart)
+        plan = _guessed(run.memory, wish)
+        if plan is EVERYTHING or (plan and wish.total and not wish.kept):
+            return EVERYTHING, []
+        if isinstance(plan, Plan):
+            ids.update(one.id for one in plan.matches)
+        elif wish.stretch:
+            codes.add(STRETCH)
+        else:
+            codes.add(UNCLEAR if request.needs_question else NOTHING)
+    return (IDS, sorted(ids)) if ids else (max(codes), [])
+
+
+def code_of(asked: Mapping[str, Any]) -> int:
+    """Return the code of what a question asks about."""
+    return EVERYTHING if asked["everything"] else IDS
+
+
+def _guessed(memory: Memory, wish: wishes.Wish) -> Plan | int | None:
+    """Return the plan of a wish, EVERYTHING where a guess takes all there is."""
+    try:
+        return wishes.plan_of(memory, wish)
+    except SelectorError:
+        return EVERYTHING
+
+
+class Settling:
+    """Asks about a plan and does what is answered, within one task that LangGraph may restart.
+
+    `messages` are those of the state, `ids` the matches, `rest` records that the question names.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        messages: Sequence[AnyMessage],
+        code: int,
+        ids: Sequence[int],
+        *,
+        rest: Sequence[int] = (),
+    ) -> None:
+        self._run = run
+        self._messages = messages
+        self._code = code
+        self._ids = ids
+        self._rest = rest
+        self._plan: Plan | None = None
+        self._question = Question()
+
+    def settled(self, token: str | None) -> Outcome:
+        """Return how it ended; the task pauses as long as there is no answer to what it asks now.
+
+        `token` names the plan that the user was shown last. Raises GraphInterrupt.
+        """
+        if self._code in SAYS:
+            return Outcome(SAYS[self._code])
+        outcome = self._asks(None)
+        said = answers(self._question) if outcome is None else []
+        if outcome is None and said:
+            outcome = self._decided(said[-1], token)
+        while outcome is None:
+            outcome = self._decided(interrupt(self._question), token)
+        return outcome
+
+    def _decided(self, value: Any, token: str | None) -> Outcome | None:
+        """Do what was answered to the plan of a token; None when it must be asked again."""
+        answer, plan = read(value), self._plan
+        if answer.kind is Kind.NO or plan is None:
+            return Outcome(NO)
+        vague = self._code == EVERYTHING and not answer.explicit
+        if answer.kind is Kind.OTHER or (answer.kind is Kind.YES and vague):
+            return self._asks("unclear")
+        if token != token_of(plan) or answer.plan not in {None, token}:
+            return self._asks("changed")
+        return self._taken(answer, plan)
+
+    def _taken(self, answer: Answer, plan: Plan) -> Outcome | None:
+        if answer.kind is Kind.YES:
+            return self._erased(plan)
+        if not set(visible(plan)).issuperset(answer.ids):
+            return self._asks("not in the plan")
+        if answer.kind is Kind.ALSO:
+            return self._erased(plan)
+        ids = set(answer.ids)
+        if answer.kind is Kind.EXCEPT:
+            ids = {one.id for one in plan.matches}.difference(answer.ids)
+        part = self._run.memory.plan(ids=sorted(ids)) if ids else None
+        if not part:
+            return Outcome(NO)
+        if answer.kind is Kind.EXCEPT and set(answer.ids).intersection(part.ids):
+            return self._asks("goes with it")
+        return self._erased(part)
+
+    def _asks(self, remark: str | None) -> Outcome | None:
+        """Put the question for what the plan is now; an outcome where nothing is left to ask about."""
+        memory, everything = self._run.memory, self._code == EVERYTHING
+        plan = memory.plan(everything=True) if everything else memory.plan(ids=self._ids)
+        if not visible(plan):
+            return Outcome(SAYS[NOTHING])
+        self._plan = plan
+        self._question = question(plan, everything=everything, remark=remark, rest=self._rest)
+        return None
+
+    def _erased(self, plan: Plan) -> Outcome | None:
+        known = self._run.records_of(self._messages)
+        going = set(plan.ids)
+        try:
+            receipt = self._run.memory.forget(plan)
+        except (PlanChanged, NothingMatched):
+            return self._asks("changed")
+        gone = [
+            RemoveMessage(id=one.id)
+            for one, record in zip(self._messages, known, strict=True)
+            if record in going and one.id is not None
+        ]
+        text = DONE.format(count=len(visible(plan)), receipt=receipt.number)
+        return Outcome(text, tuple(gone), {"dellm_receipt": receipt.number})
