@@ -16,12 +16,13 @@ from typing import Any, Self
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation
+from langchain_core.utils.utils import LC_ID_PREFIX
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from dellm import Atom, Draft, InvalidInput, Item, Keep, Memory
 
 from .cache_replies import cached_replies
-from .cache_shelf import CACHED, Shelf, checked_ttl
+from .cache_shelf import CACHED, MINUTE, Shelf, checked_ttl
 from .cache_values import dump_generations, load_generations
 from .call_batches import started, with_prompt
 from .calls import Call
@@ -29,7 +30,6 @@ from .capture import captured
 from .running import SERDE, Here, here
 
 FAMILY = "llm"
-MINUTE = 60  # seconds
 ASKED = 32  # prompts that were asked for in one context and not answered yet
 
 _asked: ContextVar[Mapping[int, uuid.UUID]] = ContextVar("dellm_asked")
@@ -128,7 +128,7 @@ class DeLLMCache(BaseCache):
         """Give the messages ids of their own, as the model would have, and tie them to the entry."""
         run = uuid.uuid4() if call is None else call.run_id
         for index, message in enumerate(_messages(found)):
-            message.id = f"lc_run--{run}-{index}"
+            message.id = f"{LC_ID_PREFIX}-{run}-{index}"
             cached_replies.note(at.owner, message, item.record.id, given=True)
         at.read([item.record.id])
 

@@ -12,6 +12,7 @@ from .running import Here
 from .store_shelves import Shelves
 
 CACHED = "cached"  # the role of the records that hold entries: dellm knows them by it
+MINUTE = 60  # seconds: items live for minutes, entries of caches for seconds
 EVERY = 64  # writes of entries that live for a time, between two times that old ones are removed
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import ormsgpack
@@ -67,6 +67,22 @@ def dump_generations(
 def load_generations(payload: bytes, serde: SerializerProtocol) -> list[Generation]:
     """Return the generations that `dump_generations` was given."""
     return [_made(one) for one in load(payload, serde)]
+
+
+def dump_writes(
+    writes: Sequence[tuple[str, Any]], own: Iterable[str], serde: SerializerProtocol
+) -> tuple[str, bytes]:
+    """Return what a node wrote, (channel, value) each, as text and bytes; `own` are ids to renew."""
+    text, payload = dump([value for _, value in writes], serde)
+    return text, ormsgpack.packb([[channel for channel, _ in writes], sorted(own), payload])
+
+
+def load_writes(
+    payload: bytes, serde: SerializerProtocol
+) -> tuple[list[tuple[str, Any]], list[str]]:
+    """Return what a node wrote, and the ids to renew."""
+    channels, own, values = ormsgpack.unpackb(payload)
+    return list(zip(channels, load(values, serde), strict=True)), own
 
 
 def _said(generation: Generation) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -15,7 +16,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import TASKS
 
 import dellm
-from dellm import Atom, Body, Draft, Place, TaskWrite, Written
+from dellm import Atom, Body, Cell, Draft, Place, TaskWrite, Written
 
 from .addresses import OTHERS, START, Address
 from .objects import REFUSED, Objects
@@ -94,19 +95,33 @@ class Writer:
         with lock:
             workspace.refresh(objects)
             taking = self._taking(objects, self._task(task_id, task_path), place)
-            # Messages first: what else the task wrote may be joined to the calls they make.
-            order = sorted(writes, key=lambda one: one[1] == TASKS)
-            cells = {id(one): taking.cell(one[1], one[2]) for one in order}
-            taking.finish()
+            cells = _cells(taking, writes)
             written = workspace.checkpoints.put_writes(
                 place,
                 task_id,
                 task_path,
-                [TaskWrite(one[0], one[1], cells[id(one)]) for one in writes],
+                [TaskWrite(one[0], one[1], it) for one, it in zip(writes, cells, strict=True)],
                 objects.generation,
             )
             taking.note(self._ns, place.cid)
             self._done(objects, written, None)
+
+    @contextmanager
+    def taken(
+        self, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+    ) -> Iterator[tuple[list[Cell], int]]:
+        """Give what a task wrote, (channel, value) each, as put_writes has stored it or will.
+
+        With it comes the generation of which the records in it are. Nothing else is stored in the
+        thread before the end.
+        """
+        workspace, address = self._workspace, self._address
+        objects, lock = workspace.objects(address.thread)
+        with lock:
+            workspace.refresh(objects)
+            taking = self._taking(objects, self._task(task_id, task_path), address.place)
+            cells = _cells(taking, [(at, *one) for at, one in enumerate(writes)])
+            yield cells, objects.generation
 
     def _done(self, objects: Objects, written: Written, place: Place | None) -> None:
         workspace, generation = self._workspace, written.generation
@@ -198,6 +213,15 @@ class Writer:
         return Atom(
             Draft(text, role="metadata", thread=self._address.thread, kind="state", payload=payload)
         )
+
+
+def _cells(taking: Taking, writes: Sequence[tuple[int, str, Any]]) -> list[Cell]:
+    """Return the cells of what a task wrote: (index, channel, value) each."""
+    # Messages first: what else the task wrote may be joined to the calls they make.
+    order = sorted(writes, key=lambda one: one[1] == TASKS)
+    cells = {id(one): taking.cell(one[1], one[2]) for one in order}
+    taking.finish()
+    return [cells[id(one)] for one in writes]
 
 
 def _split(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
