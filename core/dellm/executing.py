@@ -28,10 +28,12 @@ def rebuild_and_execute(
     left = TRIES if terms.rebuilders else 1
     while True:
         left -= 1
-        made = _rebuilt(engine, workspace, planned, terms)
+        before, made = _rebuilt(engine, workspace, planned, terms)
         with engine.writing(workspace, durable=True) as (tx, scope):
             version = forget.lock(tx, scope.ws)
-            plan = planned(tx, scope)
+            # Where nothing was written meanwhile, the plan would come out the same.
+            same = before is not None and before.version in {version, version - 1}
+            plan = before if before is not None and same else planned(tx, scope)
             if not left or not made.is_stale(plan):
                 complete = replace(terms, rebuilds=made)
                 return forget.execute(tx, scope, plan, version, complete)
@@ -39,11 +41,12 @@ def rebuild_and_execute(
 
 def _rebuilt(
     engine: Engine, workspace: str, planned: Planned, terms: forget.Terms
-) -> rebuilding.Rebuilds:
+) -> tuple[Plan | None, rebuilding.Rebuilds]:
+    """Return the plan as it is now and the new texts for it; no plan where none was needed."""
     names, look = terms.rebuilders, terms.look
     if not names:
-        return rebuilding.NOTHING
+        return None, rebuilding.NOTHING
     with engine.reading(workspace) as (tx, scope):
         plan = planned(tx, scope)
         job = rebuilding.gather(tx, scope, plan, names, look.at, look.region)
-    return rebuilding.NOTHING if job is None else job.run(dict(engine.rebuilders))
+    return plan, rebuilding.NOTHING if job is None else job.run(dict(engine.rebuilders))
