@@ -8,7 +8,7 @@ vectors are only ever added for ids above `indexed_to`, so newer rows can be app
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .database import Tx
 
 MOST = 8  # workspaces whose matrix is kept
+SMALL = 4  # a thread with less than one in so many of the vectors is looked at alone
 
 
 @dataclass(slots=True)
@@ -28,7 +29,14 @@ class _Matrix:
     indexed_to: int
     ids: NDArray[np.int64]
     rows: NDArray[np.float32]
-    filled: int
+    threads: NDArray[np.int32]  # the numbers of the records' threads
+    filled: int = 0
+    names: dict[str, int] = field(default_factory=dict)  # the number of each thread, from 1 on
+
+
+def _empty(generation: int, width: int) -> _Matrix:
+    rows = np.empty((0, width), np.float32)
+    return _Matrix(generation, 0, np.empty(0, np.int64), rows, np.empty(0, np.int32))
 
 
 class Matrices:
@@ -48,11 +56,8 @@ class Matrices:
         held = self._fresh(tx, ws, len(query))
         if held is None or limit < 1:
             return []
-        ids = held.ids[: held.filled]
-        scores = held.rows[: held.filled] @ query
+        ids, scores = _scored(held, query, keep.thread)
         _strike(scores, ids, _left_out(tx, ws, keep))
-        if keep.thread is not None:
-            scores = np.where(np.isin(ids, _of_thread(tx, ws, keep.thread)), scores, -np.inf)
         return _best(ids, scores, limit)
 
     def _fresh(self, tx: Tx, ws: int, width: int) -> _Matrix | None:
@@ -62,7 +67,7 @@ class Matrices:
             return None
         held = self._kept.get(ws)
         if held is None or held.generation != state[0] or held.rows.shape[1] != width:
-            held = _Matrix(state[0], 0, np.empty(0, np.int64), np.empty((0, width), np.float32), 0)
+            held = _empty(state[0], width)
         if held.indexed_to < state[1]:
             _extend(held, tx, ws)
             held.indexed_to = state[1]
@@ -73,9 +78,24 @@ class Matrices:
         return held
 
 
+def _scored(
+    held: _Matrix, query: Vector, thread: str | None
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return ids and cosines; those of other threads than the one asked for are left out or -inf."""
+    ids, rows = held.ids[: held.filled], held.rows[: held.filled]
+    if thread is None:
+        return ids, rows @ query
+    inside = held.threads[: held.filled] == held.names.get(thread, 0)
+    at = np.flatnonzero(inside)
+    if SMALL * len(at) < held.filled:
+        return ids[at], rows[at] @ query
+    return ids, np.where(inside, rows @ query, np.float32(-np.inf))
+
+
 def _extend(held: _Matrix, tx: Tx, ws: int) -> None:
     found = tx.all(
-        "select id, data from embedding where ws = :ws and id > :after order by id",
+        "select id, data, thread from embedding join record using (ws, id) "
+        "where ws = :ws and id > :after order by id",
         ws=ws,
         after=held.indexed_to,
     )
@@ -85,6 +105,8 @@ def _extend(held: _Matrix, tx: Tx, ws: int) -> None:
     _reserve(held, held.filled + len(found), width)
     end = held.filled + len(found)
     held.ids[held.filled : end] = [row[0] for row in found]
+    names = held.names
+    held.threads[held.filled : end] = [names.setdefault(row[2], len(names) + 1) for row in found]
     joined = b"".join(row[1] for row in found)
     held.rows[held.filled : end] = np.frombuffer(joined, "<f4").reshape(len(found), width)
     held.filled = end
@@ -97,9 +119,11 @@ def _reserve(held: _Matrix, needed: int, width: int) -> None:
     room = needed if held.filled == 0 else max(needed, len(held.ids) * 3 // 2)
     ids = np.empty(room, np.int64)
     rows = np.empty((room, width), np.float32)
+    threads = np.empty(room, np.int32)
     ids[: held.filled] = held.ids[: held.filled]
     rows[: held.filled] = held.rows[: held.filled]
-    held.ids, held.rows = ids, rows
+    threads[: held.filled] = held.threads[: held.filled]
+    held.ids, held.rows, held.threads = ids, rows, threads
 
 
 def _left_out(tx: Tx, ws: int, keep: Filter) -> list[int]:
@@ -117,11 +141,6 @@ def _strike(scores: NDArray[np.float32], ids: NDArray[np.int64], left_out: list[
         wanted = np.asarray(left_out, np.int64)
         at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
         scores[at[ids[at] == wanted]] = -np.inf
-
-
-def _of_thread(tx: Tx, ws: int, thread: str) -> NDArray[np.int64]:
-    rows = tx.all("select id from record where ws = :ws and thread = :thread", ws=ws, thread=thread)
-    return np.asarray([row[0] for row in rows], np.int64)
 
 
 def _best(
