@@ -295,8 +295,8 @@ class Workspace:
         thread, ns = address.thread, address.ns or ""
         # Results that its tasks have written answer calls in what came before. Where nothing was ever
         # erased, which is generation 0, no call is without its result.
-        whole = address.cid is None or getattr(address.cid, "generation", 1)
-        start = self.get(address) if whole else None
+        clean = isinstance(address.cid, LoadedId) and address.cid.generation == 0
+        start = None if clean else self.get(address)
         for write in (start.pending_writes or ()) if start is not None else ():
             answered |= _answers(write[2])
         cid = start.checkpoint["id"] if start is not None else address.cid

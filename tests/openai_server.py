@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Reply = Callable[[list[dict[str, Any]]], str]
+    # A text, or the tool calls of a message as OpenAI writes them.
+    Reply = Callable[[list[dict[str, Any]]], str | list[dict[str, Any]]]
 
 # What the server can be told to do instead of answering well; each counts for one request.
 FAULTS = {
@@ -175,24 +176,29 @@ class _Handler(BaseHTTPRequestHandler):
         return {"object": "list", "model": body["model"], "data": data, "usage": usage}
 
     def _chat(self, body: dict[str, Any], fault: str) -> None:
-        text = None if fault == "no_text" else self.server_state.reply(body["messages"])
+        said = None if fault == "no_text" else self.server_state.reply(body["messages"])
+        calls = said if isinstance(said, list) else []
+        text = None if isinstance(said, list) else said
+        reason = "tool_calls" if calls else "stop"
         if body.get("stream"):
-            self._stream(body["model"], text or "")
+            self._stream(body["model"], text or "", calls, reason)
             return
-        message = {"role": "assistant", "content": text}
-        choices = [{"index": 0, "finish_reason": "stop", "message": message}]
+        message = {"role": "assistant", "content": text} | ({"tool_calls": calls} if calls else {})
+        choices = [{"index": 0, "finish_reason": reason, "message": message}]
         answer = _chat_object(body["model"], "chat.completion")
         answer["choices"] = [] if fault == "no_choices" else choices
         answer["usage"] = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         self._send(answer, cut=fault == "truncated")
 
-    def _stream(self, model: str, text: str) -> None:
+    def _stream(self, model: str, text: str, calls: list[dict[str, Any]], reason: str) -> None:
         pieces: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         pieces += [{"content": text[start : start + 7]} for start in range(0, len(text), 7)]
+        for index, call in enumerate(calls):
+            pieces += [{"tool_calls": [{**piece, "index": index}]} for piece in _in_pieces(call)]
         lines = []
         for number, delta in enumerate([*pieces, {}]):
             chunk = _chat_object(model, "chat.completion.chunk")
-            done = "stop" if number == len(pieces) else None
+            done = reason if number == len(pieces) else None
             chunk["choices"] = [{"index": 0, "delta": delta, "finish_reason": done}]
             lines.append(f"data: {json.dumps(chunk)}\n\n")
         self._send_bytes("".join([*lines, "data: [DONE]\n\n"]).encode(), kind="text/event-stream")
@@ -215,6 +221,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("retry-after-ms", "1")  # the client waits this long before it tries again
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if cut else data)
+
+
+def tool_call(name: str, id_: str, **arguments: Any) -> dict[str, Any]:
+    """A tool call as OpenAI writes it in a message."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"id": id_, "type": "function", "function": function}
+
+
+def _in_pieces(call: dict[str, Any]) -> list[dict[str, Any]]:
+    """A tool call as it is streamed: who is called first, then its arguments a few letters each."""
+    said = call["function"]["arguments"]
+    first = {**call, "function": {**call["function"], "arguments": ""}}
+    rest = [said[start : start + 7] for start in range(0, len(said), 7)]
+    return [first, *({"function": {"arguments": piece}} for piece in rest)]
 
 
 def _chat_object(model: str, kind: str) -> dict[str, Any]:
