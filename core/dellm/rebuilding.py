@@ -36,17 +36,17 @@ class Rebuilds:
     `digest` is that of the plan they were made for; `holds` as in Job.
     """
 
-    digest: str = ""
-    sources: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    texts: Mapping[int, str] = field(default_factory=dict, repr=False)
-    holds: Callable[[Any], bool] = field(default=bool, repr=False)
+    digest: str
+    sources: Mapping[int, tuple[int, ...]]
+    texts: Mapping[int, str] = field(repr=False)
+    holds: Callable[[Any], bool] = field(repr=False)
 
     def is_stale(self, plan: Plan) -> bool:
         """Whether a plan takes something else than the one that the texts were made for."""
         return bool(self.sources or plan.rebuilds) and plan.digest != self.digest
 
 
-NOTHING = Rebuilds(sources=MappingProxyType({}), texts=MappingProxyType({}))
+NOTHING = Rebuilds("", MappingProxyType({}), MappingProxyType({}), bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,15 @@ class Job:
     def _text(
         self, id_: int, texts: Mapping[int, str], rebuilders: Mapping[str, Rebuilder]
     ) -> str | None:
+        record = self.records[id_]
+        if _carries(record.payload, self.holds):
+            return None
         same = [texts[twin] for twin in self.twins[id_] if twin in texts]
         if same:
             return same[0]
-        record = self.records[id_]
         sources = [one for one in (self._source(one, texts) for one in self.sources[id_]) if one]
         make = rebuilders.get(str(record.metadata[ASKS]))
-        if not sources or make is None or _carries(record.payload, self.holds):
+        if not sources or make is None:
             return None
         try:
             text = make(record, sources)
@@ -204,7 +206,7 @@ def gather(
     sources, twins = _listed(plan, *_found(tx, scope, plan, names, at))
     if not sources:
         return None
-    matched = [one.id for one in plan.matches]
+    matched = [one.id for at, one in enumerate(plan.matches) if one.spans or at < MOST]
     ids = {*sources, *(one for some in sources.values() for one in some), *matched}
     records = reading.several(tx, scope, sorted(ids), None)
     kept = [records[one].text for some in sources.values() for one in some if one not in sources]
@@ -236,7 +238,7 @@ def _needles(
     said = {*plan.selector.texts}
     said.update(records[one.id].text[low:high] for one in living for low, high in one.spans)
     found = [values.needle(one, region=region) for one in sorted(said) if one.strip()]
-    own = list(_own(records, [one.id for one in living[:MOST]], region))
+    own = _own(records, [one.id for one in living[:MOST]], region)
     return found + [one for one in own if not any(values.contains(one, text) for text in kept)]
 
 
