@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from dellm import InvalidInput, Memory, Record, StorageError, UnsupportedHere, cli
 from dellm_langchain.adopt_histories import adopt
+from dellm_langchain.history import DeLLMChatMessageHistory
 from dellm_langchain.messages import recipe
 
 pytest.importorskip("langchain_community", reason="langchain-community is not installed")
@@ -410,6 +411,26 @@ def test_what_is_forgotten_in_the_middle_of_adopting_is_not_built_upon(
     assert (counts["written messages"], counts["refused messages"]) == (3, 1)
     assert [one.text for one in local.history(SAM)] == ["What is two and two?"]
     assert local.scan(WORD).clean
+
+
+@both
+def test_our_history_shows_what_the_stock_history_shows_and_can_forget(
+    source: Source, memory: Memory
+) -> None:
+    source.add(*ZOO)
+    source.add(*TALK, session=KIM)
+    adopt(source.url, memory)
+    assert DeLLMChatMessageHistory(memory, SAM).messages == named(source.messages(), source.table)
+    ours = DeLLMChatMessageHistory(memory, KIM)
+    assert [one.content for one in ours.messages] == [one.content for one in TALK]
+    ours.add_messages([lc.HumanMessage("More."), lc.AIMessage(f"{WORD} again.")])
+    memory.forget(ids=[memory.history(KIM)[0].id])
+    assert [one.text for one in ours.messages] == ["What is two and two?", "More."]
+    adopt(source.url, memory)
+    ours.clear()
+    assert adopt(source.url, memory)["written messages"] == 0
+    assert ours.messages == []
+    assert len(DeLLMChatMessageHistory(memory, SAM).messages) == len(ZOO)
 
 
 # what is wrong with a source
