@@ -70,6 +70,11 @@ def test_an_id_whose_content_was_erased_is_not_taken_for_another_content(memory:
     assert memory.elsewhere.put("docs", {"a": new}) == []
     assert memory.elsewhere.gone("docs") == []
     assert taken(memory, "grass is green", "a") == new
+    memory.elsewhere.drop("docs", ["a"], gone=True)
+    memory.forget(ids=[new])
+    assert memory.elsewhere.gone("docs") == ["a"]
+    memory.elsewhere.drop("docs", ["a"], gone=True)
+    assert memory.elsewhere.places() == []
 
 
 def test_a_copy_that_came_after_its_record_went_is_to_be_deleted(memory: Memory) -> None:

@@ -161,12 +161,13 @@ class Elsewhere:
             rows = tx.all("select distinct place from elsewhere where ws = :ws", ws=scope.ws)
         return sorted(decode(row[0]) for row in rows)
 
-    def drop(self, place: str, names: Sequence[str]) -> None:
-        """Note that the copies with these ids are there no longer."""
+    def drop(self, place: str, names: Sequence[str], *, gone: bool = False) -> None:
+        """Note that the copies with these ids are there no longer; `gone`: those of what was erased."""
         check_text(place, "place=")
+        check_flag(gone, "gone=")
         listed = texts(names, "names=")
         with self._engine.writing(self.workspace) as (tx, scope):
-            _drop(tx, scope.ws, place, listed)
+            _drop(tx, scope.ws, place, listed, only_gone=gone)
 
 
 @dataclass(slots=True)
@@ -297,8 +298,13 @@ def _note(tx: Tx, ws: int, place: str, named: Iterable[tuple[str | None, int]]) 
     )
 
 
-def _drop(tx: Tx, ws: int, place: str, names: Iterable[str]) -> None:
+def _drop(tx: Tx, ws: int, place: str, names: Iterable[str], *, only_gone: bool = False) -> None:
     tx.many(
-        "delete from elsewhere where ws = :ws and place = :place and name = :name",
-        [{"ws": ws, "place": encode(place), "name": encode(one)} for one in names],
+        "delete from elsewhere where ws = :ws and place = :place and name = :name "
+        "and (:living = 1 or not exists "
+        "(select 1 from record r where r.ws = :ws and r.id = elsewhere.record))",
+        [
+            {"ws": ws, "place": encode(place), "name": encode(one), "living": 0 if only_gone else 1}
+            for one in names
+        ],
     )

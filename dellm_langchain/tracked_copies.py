@@ -1,0 +1,152 @@
+"""Deleting from a user's own vector store what was forgotten, by the ids that it has there.
+
+A delete that fails is tried again at the next use; until then it is said to be pending, and the
+copies are left out of everything that is found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
+
+from langchain_core.vectorstores import VectorStore
+
+from dellm import Memory, UnsupportedHere
+
+LOG = logging.getLogger("dellm.langchain")
+IN_A_ROW = 3  # single deletes that fail before the rest is left for later
+T = TypeVar("T")
+
+
+class Hands(Protocol):
+    """How the store is reached: from threads, or in an event loop."""
+
+    async def delete(self, names: list[str]) -> object:
+        """Delete by ids there; returns False, or raises anything, when that failed."""
+
+    async def present(self, names: list[str]) -> set[str]:
+        """Return which of the ids are there; raises anything when that cannot be told."""
+
+
+class _Sync:
+    """Calls that return at once: a coroutine made of them never waits."""
+
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+
+    async def delete(self, names: list[str]) -> object:
+        return self._store.delete(ids=names)
+
+    async def present(self, names: list[str]) -> set[str]:
+        return {one.id for one in self._store.get_by_ids(names) if one.id is not None}
+
+
+class _Async:
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+
+    async def delete(self, names: list[str]) -> object:
+        return await self._store.adelete(ids=names)
+
+    async def present(self, names: list[str]) -> set[str]:
+        return {one.id for one in await self._store.aget_by_ids(names) if one.id is not None}
+
+
+class Copies:
+    """The copies that one vector store keeps of the documents in memory. Thread-safe."""
+
+    def __init__(self, store: VectorStore, name: str) -> None:
+        self._store, self._name = store, name
+        self._guard = threading.RLock()
+        self._clean: dict[str, int] = {}  # the generation in which a workspace had none to delete
+
+    def pending(self, memory: Memory) -> list[str]:
+        """Return the ids there of what is forgotten and still to be deleted."""
+        return memory.elsewhere.gone(self._name)
+
+    def again(self, memory: Memory) -> None:
+        """Look again at the next use, whether or not anything was forgotten since."""
+        self._clean.pop(memory.id, None)
+
+    def sync(self, memory: Memory) -> int:
+        """Delete what was forgotten; return how many copies could not be deleted."""
+        with self._guard:
+            generation, gone = self._to_do(memory)
+            left = _at_once(_deleted(_Sync(self._store), gone)) if gone else []
+            self._done(memory, generation, gone, left)
+        return len(left)
+
+    async def a_sync(self, memory: Memory) -> int:
+        """As sync, in an event loop, through the store's own async methods."""
+        generation, gone = await asyncio.to_thread(self._to_do, memory)
+        left = await _deleted(_Async(self._store), gone) if gone else []
+        await asyncio.to_thread(self._done, memory, generation, gone, left)
+        return len(left)
+
+    def _to_do(self, memory: Memory) -> tuple[int, list[str]]:
+        generation = memory.checkpoints.generation()
+        if self._clean.get(memory.id) == generation:
+            return generation, []
+        return generation, self.pending(memory)
+
+    def _done(
+        self, memory: Memory, generation: int, gone: Sequence[str], left: Sequence[str]
+    ) -> None:
+        deleted = set(gone) - set(left)
+        if deleted:
+            memory.elsewhere.drop(self._name, sorted(deleted), gone=True)
+        if left:
+            LOG.warning(
+                "%d copies of forgotten documents could not be deleted from the vector store "
+                "tracked as %r; they are not returned, and it is tried again.",
+                len(left),
+                self._name,
+            )
+        else:
+            self._clean[memory.id] = generation
+
+
+async def _deleted(store: Hands, names: list[str]) -> list[str]:
+    """Delete from a store by id; return the ids of what may still be there."""
+    done = await _delete(store, names)
+    try:
+        there = await store.present(names)
+    except Exception:  # noqa: BLE001 - it cannot tell: what it said of the delete has to do
+        return [] if done else await _one_by_one(store, names)
+    left = [one for one in names if one in there]
+    return left if done or not left else await _one_by_one(store, left)
+
+
+async def _one_by_one(store: Hands, names: Sequence[str]) -> list[str]:
+    """Delete one after the other: some stores refuse all for one id that is not there."""
+    left: list[str] = []
+    failed = 0
+    for at, one in enumerate(names):
+        if failed == IN_A_ROW:
+            return [*left, *names[at:]]
+        done = await _delete(store, [one])
+        failed = 0 if done else failed + 1
+        if not done:
+            left.append(one)
+    return left
+
+
+async def _delete(store: Hands, names: list[str]) -> bool:
+    try:
+        return await store.delete(names) is not False
+    except Exception:  # noqa: BLE001 - another system's failure, of whatever kind: it is tried again
+        return False
+
+
+def _at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        found: T = end.value
+        return found
+    work.close()
+    raise UnsupportedHere("A call that was to return at once waits.")
