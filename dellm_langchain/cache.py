@@ -16,13 +16,13 @@ from typing import Any, Self
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation
-from langchain_core.utils.utils import LC_ID_PREFIX
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from dellm import Atom, Draft, InvalidInput, Item, Keep, Memory
 
-from .cache_replies import cached_replies
+from .cache_replies import cached_replies, reply_id
 from .cache_shelf import CACHED, MINUTE, Shelf, checked_ttl
+from .cache_sources import outside
 from .cache_values import dump_generations, load_generations
 from .call_batches import started, with_prompt
 from .calls import Call
@@ -86,7 +86,10 @@ class DeLLMCache(BaseCache):
         text, payload = dump_generations(return_val, self._serde)
         draft = Draft(text, role=CACHED, kind="state", payload=payload)
         with at.making(call) as made:
-            atom = Atom(draft, made=made.sources)
+            known = made.sources
+            if call is not None and not at.inside:
+                known = outside(at, call, known)
+            atom = Atom(draft, made=known)
             keep = Keep((), name, atom, ttl=None if self._ttl is None else self._ttl / MINUTE)
             self._shelf.put(at, [keep], made.trusted)
         if atom.id is not None:
@@ -128,7 +131,7 @@ class DeLLMCache(BaseCache):
         """Give the messages ids of their own, as the model would have, and tie them to the entry."""
         run = uuid.uuid4() if call is None else call.run_id
         for index, message in enumerate(_messages(found)):
-            message.id = f"{LC_ID_PREFIX}-{run}-{index}"
+            message.id = reply_id(run, index)
             cached_replies.note(at.owner, message, item.record.id, given=True)
         at.read([item.record.id])
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import NamedTuple
+from uuid import UUID
 
 from langchain_core.messages import BaseMessage
+from langchain_core.utils.utils import LC_ID_PREFIX
 
-from .calls import generated
+from dellm import Atom, Draft, Sources
+
+from .calls import Call, generated
 
 MOST = 8_192  # replies that are kept
+
+
+def reply_id(run_id: UUID, index: int = 0) -> str:
+    """Return the id that LangChain gives a model's reply that has none, and a cache one it gives."""
+    return f"{LC_ID_PREFIX}-{run_id}-{index}"
 
 
 class Cached(NamedTuple):
@@ -52,6 +62,30 @@ class CachedReplies:
         if message_id is None or not self._kept:
             return None
         return self._kept.get((owner, message_id))
+
+    def given(self, owner: Hashable, message: BaseMessage, call: Call | None) -> list[int]:
+        """Return the record of the entry that a reply was given from, if there is one.
+
+        `call` is the one it answers: its text may stand in a message that has another id.
+        """
+        names = [message.id, None if call is None else reply_id(call.run_id)]
+        found = (self.of(owner, one) for one in names)
+        return list(dict.fromkeys(one.record for one in found if one is not None and one.given))
+
+    def marked(self, owner: Hashable, message: BaseMessage, draft: Draft) -> Draft:
+        """Return the draft of a message, as a copy of the entry that was made of this reply."""
+        found = self.of(owner, message.id)
+        if found is None or not found.holds(message):
+            return draft
+        return replace(draft, copy_of=found.record)
+
+    def tied(self, owner: Hashable, message: BaseMessage, made: Sources | None) -> Sources | None:
+        """Return what a message was made from, with the entry that it was given from."""
+        found = self.of(owner, message.id)
+        if found is None or not found.given:
+            return made
+        more = made or Sources()
+        return replace(more, also=(*more.also, Atom(known=found.record)))
 
 
 cached_replies = CachedReplies()

@@ -26,6 +26,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from dellm import Saying
 
+from .cache_replies import cached_replies
 from .calls import Call, text_of
 from .capture import captured
 from .history_turns import Named, Owner, Turn, content_number
@@ -137,7 +138,8 @@ class Origins:
         return self._new
 
     def _add(self, message: BaseMessage) -> None:
-        one = Saying(draft_of(message, self._thread, self._serde))
+        draft = draft_of(message, self._thread, self._serde)
+        one = Saying(cached_replies.marked(self._owner, message, draft))
         self._tie(one, message)
         self._new.append(one)
         self._by_object[id(message)] = one
@@ -164,6 +166,8 @@ class Origins:
                 self._tie_to_all(one)
             else:
                 self._tie_to_prompts(one, [call])
+            given = cached_replies.given(self._owner, message, call)
+            one.parents = [*one.parents, *given]
         elif isinstance(message, FunctionMessage) or _speaks_for_model(message):
             self._tie_to_all(one)
 

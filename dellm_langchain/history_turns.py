@@ -99,6 +99,13 @@ class Turns:
     def _too_much(self) -> bool:
         return len(self._by_run) > self._most_runs or self._held > self._most
 
+    def read_in(self, runs: Sequence[UUID], owner: Owner) -> list[Turn]:
+        """Return all that the outermost of the runs has read of the owner, and so any in it."""
+        with self._guard:
+            return (
+                [one for one in self._by_run.get(runs[0], ()) if one.owner == owner] if runs else []
+            )
+
     def around(
         self, runs: Sequence[UUID], owner: Owner, thread: str | None
     ) -> tuple[UUID | None, list[Turn]]:

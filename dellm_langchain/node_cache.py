@@ -23,10 +23,10 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from dellm import Atom, Draft, InvalidInput, Items, Keep, Memory
 
 from .cache_shelf import CACHED, MINUTE, Shelf
-from .node_cache_tasks import TaskSeen, TasksSeen, asking, seen, tasks_of
 from .cache_values import dump_writes, load_writes
 from .calls import messages_within
 from .capture import captured
+from .node_cache_tasks import TaskSeen, TasksSeen, asking, seen, tasks_of
 from .reads import THREAD, reads
 from .running import here
 

@@ -97,14 +97,10 @@ class Origins:
     def of_message(self, message: BaseMessage) -> Sources | None:
         """Return what a message was made from; None when it was given from outside."""
         made = self._of_message(message)
-        cached = cached_replies.of(self._task.owner, message.id)
-        if cached is None or not cached.given:
-            return made
-        more = made or Sources()
-        more = replace(more, also=(*more.also, Atom(known=cached.record)))
+        tied = cached_replies.tied(self._task.owner, message, made)
         if made in self._replies:
-            self._replies.add(more)
-        return more
+            self._replies.add(tied)
+        return tied
 
     def _of_message(self, message: BaseMessage) -> Sources | None:
         if self.given:
@@ -123,9 +119,7 @@ class Origins:
 
     def marked(self, draft: Draft, message: BaseMessage) -> Draft:
         """Return the draft of a message; a summary says by whom it can be made anew."""
-        cached = cached_replies.of(self._task.owner, message.id)
-        if cached is not None and cached.holds(message):
-            draft = replace(draft, copy_of=cached.record)
+        draft = cached_replies.marked(self._task.owner, message, draft)
         outside = self.given or self._task.around is not None
         told = None if outside else self._told(message)
         return draft if told is None else told.marked(draft)
@@ -355,9 +349,10 @@ class Origins:
             and (self._objects.find(messages[head]) is None)
         ):
             head += 1
-        known = self._objects.prefix(messages[head:]).ids
-        here = slice(head, head + len(known))
-        known = known[: common(contents_of(messages[here]), contents[here])]
+        found = self._objects.prefix(messages[head:], contents[head:])
+        known = found.ids
+        if not found.messages:
+            known = known[: common(contents_of(messages[head:]), contents[head:])]
         rest = [*range(head), *range(head + len(known), len(messages))]
         named = {
             at: atom for at in rest if (atom := self._system(call, at, messages[at], contents[at]))

@@ -20,6 +20,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from dellm import Atom, Draft, InvalidInput, Memory, Place, Sources
 
 from .addresses import Address, thread_name
+from .cache_replies import cached_replies
 from .call_places import parsed
 from .calls import Call, messages_within
 from .capture import captured
@@ -131,9 +132,12 @@ class Here:
         held = [*_state(self._said(READ)), *self._told()]
         atoms: list[Atom] = []
         for one in {id(one): one for one in held}.values():
-            # Nothing tells what a model or tool has read, so it is all that was said before.
-            read = None if isinstance(one, _SAID) else Sources(context=tuple(atoms), inexact=True)
-            atoms.append(Atom(self._draft(one), made=read))
+            # Nothing tells what a model or tool has read, so it is all that was said before; and a
+            # prompt that says it for a human, without an id, was put together by the task.
+            said = isinstance(one, _SAID) and not (one.type == "human" and one.id is None)
+            read = None if said else Sources(context=tuple(atoms), inexact=True)
+            made = cached_replies.tied(self.owner, one, read)
+            atoms.append(Atom(cached_replies.marked(self.owner, one, self._draft(one)), made=made))
         return Sources(also=(*atoms, *self._noted()), inexact=True)
 
     def _told(self) -> Iterator[BaseMessage]:
