@@ -29,15 +29,14 @@ from langgraph.store.base import (
 from dellm import Atom, ContextForgotten, InvalidInput, Items, Keep, Memory, Sources
 from dellm import Item as Kept
 from dellm.arguments import whole_numbers
-from dellm.items import Where
 
 from .running import Here, here
 from .store_batch import Batch, listed
-from .store_filters import compiled
+from .store_filters import Filter
 from .store_index import Index, Vectors
 from .store_shelves import Shelves
 from .store_sweeping import Sweeper
-from .store_values import draft_of, found_of, item_of, value_of
+from .store_values import draft_of, found_of, item_of
 
 FAMILY = "store"
 EVERY = 5  # minutes between two sweeps, where nothing else was said
@@ -210,11 +209,13 @@ class DeLLMStore(BaseStore):
     @staticmethod
     def _searched(items: Items, batch: Batch, vectors: Vectors) -> Iterator[tuple[int, list[Kept]]]:
         for at, op in batch.searches.items():
+            asked = Filter.of(op.filter)
             found = items.search(
                 FAMILY,
                 op.namespace_prefix,
                 near=vectors.queries.get(op.query or ""),
-                where=_where(op.filter),
+                where=asked.says,
+                holding=asked.holding,
                 limit=op.limit,
                 offset=op.offset,
                 refresh=op.refresh_ttl,
@@ -276,11 +277,6 @@ class DeLLMStore(BaseStore):
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
         """End the sweeping; return whether it has ended within `timeout` seconds."""
         return self._sweeper.stop(timeout)
-
-
-def _where(wanted: object) -> Where | None:
-    holds = compiled(wanted)
-    return None if holds is None else lambda one: holds(value_of(one) or {})
 
 
 def _with(sources: Sources, parents: Sequence[int]) -> Sources:

@@ -8,12 +8,17 @@ store on SQLite does.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+import orjson
 
 from dellm import InvalidInput
 
-Holds = Callable[[Mapping[str, Any]], bool]
+from .store_values import value_of
+
+LONGEST = 1_000  # characters of a text that a database is asked to look for
 
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "$gt": operator.gt,
@@ -24,17 +29,69 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 _SAME: dict[str, Callable[[Any, Any], bool]] = {"$eq": operator.eq, "$ne": operator.ne}
 
 
-def compiled(wanted: object) -> Holds | None:
-    """Return the test that a filter stands for, None for no filter.
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a search asks of an item: by the JSON of its value.
 
-    Raises InvalidInput for what is no mapping by names, or has an operator that there is not.
+    `says` tells whether a text counts, None where every one does. Every text that counts has all of
+    `holding` in it, so that a database can leave out most others.
     """
-    if not wanted:
+
+    says: Callable[[str], bool] | None = field(default=None, repr=False)
+    holding: Sequence[str] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, wanted: object) -> Filter:
+        """Return what a filter of LangGraph's asks.
+
+        Raises InvalidInput for what is no mapping by names, or has an operator that there is not.
+        """
+        if not wanted:
+            return cls()
+        if not isinstance(wanted, Mapping) or not all(isinstance(one, str) for one in wanted):
+            raise InvalidInput("filter= is no mapping with names as keys.")
+        tests = [(name, _test(one)) for name, one in wanted.items()]
+
+        def says(text: str) -> bool:
+            value = value_of(text) or {}
+            return all(test(value.get(name)) for name, test in tests)
+
+        parts = [_part(name, one) for name, one in wanted.items()]
+        return cls(says, [one for one in parts if one is not None and len(one) <= LONGEST])
+
+
+def _part(name: str, wanted: Any) -> str | None:
+    """Return what is written in the JSON of every value that has what is asked for by a name."""
+    if isinstance(wanted, Mapping) and _has_operators(wanted):
+        if "$eq" in wanted:
+            return _part(name, wanted["$eq"])
+        return None if _ORDERS.keys().isdisjoint(wanted) else _written(name, "")
+    return _written(name, _beginning(wanted))
+
+
+def _beginning(wanted: Any) -> str | None:
+    """Return how the JSON of every value that equals what is asked for begins; None: no one way."""
+    if isinstance(wanted, Mapping):
+        return "{"
+    if isinstance(wanted, list | tuple):
+        return "["
+    if isinstance(wanted, str):
+        return _json(wanted)
+    # What equals these is not always written alike: 1 is 1.0 and True, and 1e16 has an exponent.
+    plain = type(wanted) is int and wanted not in (0, 1) and abs(wanted) < 1 << 53
+    return str(wanted) if plain else None
+
+
+def _written(name: str, value: str | None) -> str | None:
+    key = _json(name)
+    return None if key is None or value is None else f"{key}:{value}"
+
+
+def _json(text: str) -> str | None:
+    try:
+        return orjson.dumps(text).decode()
+    except TypeError:  # it has a lone surrogate, which no value of an item has
         return None
-    if not isinstance(wanted, Mapping) or not all(isinstance(one, str) for one in wanted):
-        raise InvalidInput("filter= is no mapping with names as keys.")
-    tests = [(name, _test(one)) for name, one in wanted.items()]
-    return lambda value: all(test(value.get(name)) for name, test in tests)
 
 
 def _test(wanted: Any) -> Callable[[Any], bool]:

@@ -35,9 +35,8 @@ def draft_of(op: PutOp) -> Draft:
     return Draft(text, role="item", kind="state", metadata=named)
 
 
-def value_of(kept: Kept) -> dict[str, Any] | None:
-    """Return the value of an item; None where redaction has left nothing that is a value."""
-    text = kept.record.text
+def value_of(text: str) -> dict[str, Any] | None:
+    """Return the value that a record's text holds; None where redaction has left none."""
     for one in (text, _BARE.sub('"[redacted]"', text)):
         try:
             found = orjson.loads(one)
@@ -49,13 +48,13 @@ def value_of(kept: Kept) -> dict[str, Any] | None:
 
 def item_of(kept: Kept | None) -> Item | None:
     """Return an item as a get gives it."""
-    value = None if kept is None else value_of(kept)
+    value = None if kept is None else value_of(kept.record.text)
     return None if kept is None or value is None else Item(value=value, **_named(kept))
 
 
 def found_of(kept: Kept) -> SearchItem:
     """Return an item as a search gives it, with its score."""
-    return SearchItem(value=value_of(kept) or {}, score=kept.score, **_named(kept))
+    return SearchItem(value=value_of(kept.record.text) or {}, score=kept.score, **_named(kept))
 
 
 def _named(kept: Kept) -> dict[str, Any]:

@@ -70,9 +70,13 @@ def test_newest_first_by_pages_and_filtered(memory: Memory) -> None:
     every = [Keep(("n",), str(at), value({"number": at})) for at in range(600)]
     memory.items.put("store", every)
     odd = memory.items.search(
-        "store", where=lambda one: json.loads(one.record.text)["number"] % 2 == 1, limit=3, offset=1
+        "store", where=lambda text: json.loads(text)["number"] % 2 == 1, limit=3, offset=1
     )
     assert names(odd) == ["597", "595", "593"]
+    held = memory.items.search("store", holding=['"number": 30'], where=lambda text: "0" in text)
+    assert names(held) == ["309", *map(str, range(308, 299, -1))]
+    assert memory.items.search("store", holding=["number%", "_"]) == []
+    assert names(memory.items.search("store", holding=['"number": 7}'])) == ["7"]
     assert len(memory.items.search("store", ("n",), limit=1_000)) == 600
 
 

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from .database import Tx, Vector
 from .errors import InvalidInput
 
+SPARE = 4_096  # vectors that may be kept of what was replaced since
+
 
 class ItemVectors:
     """The vectors of one workspace's items, dropped whenever something was erased. Thread-safe."""
@@ -26,13 +28,16 @@ class ItemVectors:
         self._forget()
 
     def _forget(self) -> None:
-        self._last = 0
+        self._last = self._read = 0
         self._ids: NDArray[np.int64] = np.empty(0, np.int64)
         self._rows: NDArray[np.float32] = np.empty((0, 0), np.float32)
 
-    def scores(self, tx: Tx, ws: int, query: Vector, ids: Sequence[int]) -> dict[int, float]:
-        """Return for each record that has vectors its best cosine to the query.
+    def ranked(
+        self, tx: Tx, ws: int, query: Vector
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the records that have vectors, and of each its best cosine to the query.
 
+        The nearest comes first, the newer one of two alike. Some may not be items any more.
         `query` is float32 of shape (dimensions,). Raises InvalidInput for one of other dimensions.
         """
         asked = _unit(query)
@@ -40,17 +45,17 @@ class ItemVectors:
             self._refresh(tx, ws, len(asked))
             rows, held = self._rows, self._ids
         if not held.size:
-            return {}
-        wanted = np.isin(held, np.asarray(ids, np.int64))
-        best: dict[int, float] = {}
-        for id_, score in zip(held[wanted].tolist(), (rows[wanted] @ asked).tolist(), strict=True):
-            best[id_] = max(score, best.get(id_, -1.0))
-        return best
+            return held, np.empty(0, np.float32)
+        starts = np.flatnonzero(np.diff(held, prepend=-1))  # vectors of one record are neighbours
+        best = np.maximum.reduceat(rows @ asked, starts)[::-1]
+        order = np.argsort(-best, kind="stable")
+        return held[starts][::-1][order], best[order]
 
     def _refresh(self, tx: Tx, ws: int, width: int) -> None:
         row = tx.one("select generation from workspace where ws = :ws", ws=ws)
         generation = -1 if row is None else int(row[0])
-        if generation != self._generation:
+        # What was replaced since is still here: from time to time all is read anew.
+        if generation != self._generation or len(self._ids) > 2 * self._read + SPARE:
             self._forget()
             self._generation = generation
         found = tx.all(
@@ -67,6 +72,7 @@ class ItemVectors:
         added = new.reshape(len(found), width)
         self._rows = np.concatenate([self._rows, added]) if self._rows.size else added
         self._ids = np.concatenate([self._ids, np.asarray([row[0] for row in found], np.int64)])
+        self._read = self._read or len(self._ids)
         self._last = int(found[-1][0])
 
     @staticmethod

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
-from . import item_rows, reading
+from . import item_rows
 from .arguments import (
     check_callable,
     check_flag,
@@ -26,21 +26,21 @@ from .arguments import (
 )
 from .cells import Atom
 from .checkpoints import Checkpoints, Written
-from .database import Row, Scope, Tx, Vector
+from .database import Vector
 from .embedding import Embedder
-from .encoding import decode, encode
+from .encoding import encode
 from .engine import Engine
 from .errors import InvalidInput
+from .item_search import Finder, Space, Wanted, between, labels, stored
+from .item_search import Item as Item  # noqa: PLC0414 - that is how a name is passed on
+from .item_search import Where as Where  # noqa: PLC0414 - so too
 from .item_vectors import ItemVectors
-from .records import Record
 from .settling import Desk, Settling
 
 MINUTE = 60_000_000  # microseconds
-PAGE = 256  # items looked at before more are read
+MOST = 1 << 62  # items that a search may ask for
 
-Space = tuple[str, ...]
 Name = tuple[Space, str]
-Where = Callable[["Item"], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +56,6 @@ class Keep:
     atom: Atom | None = None
     ttl: float | None = None
     vectors: Sequence[Vector] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A value that is kept, with the record that holds it; times in microseconds since 1970.
-
-    `score` is the cosine in [-1, 1] of the best of its vectors, None without a query or vectors.
-    """
-
-    space: Space
-    name: str = field(repr=False)
-    record: Record
-    created_at: int
-    updated_at: int
-    ttl: float | None = None
-    score: float | None = None
 
 
 class Items:
@@ -133,14 +117,13 @@ class Items:
     def clear(self, family: str, prefix: Space = ()) -> int:
         """Delete the values in a space and in those below it; return how many."""
         _check(family)
-        low, high, exact = _range(prefix)
+        low, high = between(prefix)
         with self._engine.writing(self.workspace) as (tx, scope):
             rows = tx.all(
                 "select space, name, record from item where ws = :ws and family = :family "
-                "and (space = :exact or (space >= :low and space < :high))",
+                "and space between :low and :high",
                 ws=scope.ws,
                 family=encode(family),
-                exact=exact,
                 low=low,
                 high=high,
             )
@@ -161,7 +144,8 @@ class Items:
         check_flag(refresh, "refresh=")
         wanted = [_name(one) for one in names]
         with self._engine.reading(self.workspace) as (tx, scope):
-            found = [self._one(tx, scope, family, space, name) for space, name in wanted]
+            finder = Finder(tx, scope, family, (), self._engine.options.clock())
+            found = [finder.named(space, name) for space, name in wanted]
         self._refresh(family, [one for one in found if one is not None] if refresh else ())
         return found
 
@@ -172,6 +156,7 @@ class Items:
         *,
         near: Vector | None = None,
         where: Where | None = None,
+        holding: Sequence[str] = (),
         limit: int = 10,
         offset: int = 0,
         refresh: bool = False,
@@ -179,7 +164,9 @@ class Items:
         """Return the values in a space and below it, the newest first.
 
         With `near`, float32 of shape (dimensions,): the nearest first, then those without vectors.
-        `where` says which count; it must not call the memory. Raises InvalidInput.
+        `where` says of a record's text whether it counts; it must not call the memory. It is only
+        asked of texts that hold each of `holding`, letters of another case perhaps counting as the
+        same: that the database looks at, which is faster. Raises InvalidInput.
         """
         _check(family)
         check_flag(refresh, "refresh=")
@@ -189,9 +176,13 @@ class Items:
                 raise InvalidInput(f"{name} is negative.")
         if where is not None:
             check_callable(where, "where=")
+        wanted = Wanted(min(offset + limit, MOST), where, texts(holding, "holding="))
         with self._engine.reading(self.workspace) as (tx, scope):
-            found = self._found(tx, scope, family, prefix, near)
-            taken = _taken(found, where, offset, limit)
+            finder = Finder(tx, scope, family, prefix, self._engine.options.clock())
+            found = finder.newest(wanted)
+            if near is not None:
+                found = finder.nearest(self._vectors, near, wanted)
+            taken = list(islice(found, min(offset, MOST), wanted.need))
         self._refresh(family, taken if refresh else ())
         return taken
 
@@ -200,14 +191,12 @@ class Items:
         _check(family)
         with self._engine.reading(self.workspace) as (tx, scope):
             rows = tx.all(
-                "select distinct i.space from item i join record r on r.ws = :ws "
-                "and r.id = i.record and r.status in (0, 3) where i.ws = :ws "
-                "and i.family = :family and (i.expires_at is null or i.expires_at > :at)",
+                _SPACES,
                 ws=scope.ws,
                 family=encode(family),
                 at=self._engine.options.clock(),
             )
-        return sorted(_labels(row[0]) for row in rows)
+        return sorted(labels(row[0]) for row in rows)
 
     def digest(self, parts: Sequence[str]) -> str:
         """Return a digest under the workspace's key: a name that says nothing of what it names.
@@ -223,65 +212,6 @@ class Items:
         framed = b"".join(len(one).to_bytes(8, "big") + one for one in said)
         return hmac.digest(secret, b"item:" + framed, hashlib.sha256).hex()
 
-    def _one(self, tx: Tx, scope: Scope, family: str, space: str, name: str) -> Item | None:
-        row = tx.one(
-            f"select {_COLUMNS} from item where ws = :ws and family = :family "
-            "and space = :space and name = :name and (expires_at is null or expires_at > :at)",
-            ws=scope.ws,
-            family=encode(family),
-            space=space,
-            name=encode(name),
-            at=self._engine.options.clock(),
-        )
-        return next(iter(self._items(tx, scope, [row])), None) if row else None
-
-    def _items(self, tx: Tx, scope: Scope, rows: Sequence[Row]) -> Iterator[Item]:
-        ids = [row[2] for row in rows]
-        held = reading.several(tx, scope, ids, self._engine.options.clock())
-        for space, name, record, ttl, created, updated in rows:
-            if record in held:
-                labels = _labels(space)
-                yield Item(labels, decode(name), held[record], created, updated, ttl)
-
-    def _found(
-        self, tx: Tx, scope: Scope, family: str, prefix: Space, query: Vector | None
-    ) -> Iterator[Item]:
-        if query is None:
-            yield from self._newest(tx, scope, family, prefix)
-            return
-        rows = {row[2]: row for row in self._rows(tx, scope, family, prefix)}
-        scores = self._vectors.scores(tx, scope.ws, query, list(rows))
-        order = sorted(rows, key=lambda one: (-scores.get(one, -2.0), -rows[one][5], one))
-        for start in range(0, len(order), PAGE):
-            page = [rows[one] for one in order[start : start + PAGE]]
-            for item in self._items(tx, scope, page):
-                yield _scored(item, scores.get(item.record.id))
-
-    def _newest(self, tx: Tx, scope: Scope, family: str, prefix: Space) -> Iterator[Item]:
-        start = 0
-        while page := self._rows(tx, scope, family, prefix, PAGE, start):
-            yield from self._items(tx, scope, page)
-            start += PAGE
-
-    def _rows(
-        self, tx: Tx, scope: Scope, family: str, prefix: Space, limit: int = 1 << 62, start: int = 0
-    ) -> list[Row]:
-        low, high, exact = _range(prefix)
-        return tx.all(
-            f"select {_COLUMNS} from item where ws = :ws and family = :family "
-            "and (space = :exact or (space >= :low and space < :high)) "
-            "and (expires_at is null or expires_at > :at) "
-            "order by updated_at desc, record desc limit :limit offset :start",
-            ws=scope.ws,
-            family=encode(family),
-            exact=exact,
-            low=low,
-            high=high,
-            at=self._engine.options.clock(),
-            limit=limit,
-            start=start,
-        )
-
     def _refresh(self, family: str, items: Collection[Item]) -> None:
         living = [one for one in items if one.ttl is not None]
         if not living:
@@ -295,7 +225,7 @@ class Items:
                     {
                         "ws": scope.ws,
                         "family": encode(family),
-                        "space": _space(one.space),
+                        "space": stored(one.space),
                         "name": encode(one.name),
                         "record": one.record.id,
                         "until": at + int((one.ttl or 0) * MINUTE),
@@ -305,7 +235,16 @@ class Items:
             )
 
 
-_COLUMNS = "space, name, record, ttl, created_at, updated_at"
+# One step for each space, however many items it holds.
+_SPACES = (
+    "with recursive one(space) as (select min(space) from item where ws = :ws and family = :family "
+    "union all select (select min(i.space) from item i where i.ws = :ws and i.family = :family "
+    "and i.space > one.space) from one where one.space is not null) "
+    "select space from one where space is not null and exists (select 1 from item i "
+    "join record r on r.ws = :ws and r.id = i.record and r.status in (0, 3) where i.ws = :ws "
+    "and i.family = :family and i.space = one.space "
+    "and (i.expires_at is null or i.expires_at > :at))"
+)
 
 
 def _check(family: str, thread: str = "") -> None:
@@ -316,7 +255,7 @@ def _check(family: str, thread: str = "") -> None:
 def _check_keep(one: object) -> None:
     check_kind(one, Keep, "One of keeps=")
     assert isinstance(one, Keep)  # noqa: S101 - as was checked
-    _space(one.space)
+    stored(one.space)
     check_text(one.name, "A name")
     if one.atom is not None:
         check_kind(one.atom, Atom, "atom=")
@@ -329,31 +268,14 @@ def _name(one: Name) -> tuple[str, str]:
     if type(one) is not tuple or len(one) != 2:
         raise InvalidInput("One of names= is no space and name.")
     check_text(one[1], "A name")
-    return _space(one[0]), one[1]
-
-
-def _space(space: Space) -> str:
-    """Return a space as it is stored: JSON, so that no label can pass for two."""
-    return json.dumps(texts(space, "A space"), ensure_ascii=True, separators=(",", ":"))
-
-
-def _labels(stored: str) -> Space:
-    return tuple(json.loads(stored))
-
-
-def _range(prefix: Space) -> tuple[str, str, str]:
-    """Return between what all spaces below a prefix lie, and the prefix's own."""
-    exact = _space(prefix)
-    if not prefix:
-        return "[", "\\", exact  # the character after "["
-    return f"{exact[:-1]},", f"{exact[:-1]}-", exact  # the character after ","
+    return stored(one[0]), one[1]
 
 
 def _keep(desk: Desk, family: str, one: Keep) -> None:
     """Put a value in the place of the one before, or delete that."""
     if one.atom is not None and one.atom.id is None:
         return
-    key = {"ws": desk.scope.ws, "family": encode(family), "space": _space(one.space)}
+    key = {"ws": desk.scope.ws, "family": encode(family), "space": stored(one.space)}
     old = desk.tx.one(
         "select space, name, record from item "
         "where ws = :ws and family = :family and space = :space and name = :name",
@@ -378,19 +300,3 @@ def _keep(desk: Desk, family: str, one: Keep) -> None:
         **key,
     )
     ItemVectors.add(desk.tx, desk.scope.ws, one.atom.id or 0, one.vectors)
-
-
-def _taken(found: Iterator[Item], where: Where | None, offset: int, limit: int) -> list[Item]:
-    taken: list[Item] = []
-    for one in found:
-        if len(taken) >= offset + limit:
-            break
-        if where is None or where(one):
-            taken.append(one)
-    return taken[offset : offset + limit]
-
-
-def _scored(item: Item, score: float | None) -> Item:
-    return Item(
-        item.space, item.name, item.record, item.created_at, item.updated_at, item.ttl, score
-    )
