@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest
@@ -19,6 +19,7 @@ from .middleware_run import Run
 from .pairs import repaired
 
 TURNS = 64  # turns whose choice is kept while they last
+_ID = attrgetter("id")
 _Key = tuple[str, str | None, str]  # workspace, thread, message
 LABELS = {"tool": "result of a tool", "document": "document", "summary": "summary"}
 
@@ -177,16 +178,16 @@ class Choosing:
         self, run: Run, found: _Turn, state: Sequence[AnyMessage], start: int
     ) -> Iterator[_Unit]:
         """Yield what may be added: the relevant, best first, then the newest."""
-        wanted = {
-            one.record.framework_id
+        here = [
+            one.record
             for one in found.found
             if one.record.thread == run.thread and one.record.framework_id is not None
-        }
-        places = {one.id: at for at, one in enumerate(state[:start]) if one.id in wanted}
+        ]
+        places = _places(run, state[:start], here)
         for one in found.found:
             record = one.record
-            if record.thread == run.thread and record.framework_id in places:
-                yield _Unit(group(state, places[record.framework_id], start))
+            if record.id in places:
+                yield _Unit(group(state, places[record.id], start))
             elif record.text.strip():
                 message = found.made.setdefault(record.id, recalled(record))
                 yield _Unit(message=message, record=record.id)
@@ -208,6 +209,17 @@ class Choosing:
                 left -= cost
             taken.update(one.places)
             yield one
+
+
+def _places(run: Run, messages: Sequence[AnyMessage], records: Sequence[Record]) -> dict[int, int]:
+    """Return where the messages of records stand, by record; as they are now, if they changed."""
+    places = run.places(messages, [one.id for one in records])
+    left = [one for one in records if one.id not in places]
+    if left:
+        ids = list(map(_ID, messages))
+        found = {one.id: one.framework_id for one in left if one.framework_id in ids}
+        places |= {id_: ids.index(name) for id_, name in found.items()}
+    return places
 
 
 def turn_start(messages: Sequence[BaseMessage]) -> int:

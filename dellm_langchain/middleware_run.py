@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 from uuid import uuid4
@@ -97,6 +98,22 @@ class Run:
         with lock:
             self._refresh(self.kept, objects)
             return [objects.find(one) for one in messages]
+
+    def places(self, messages: Sequence[BaseMessage], ids: Iterable[int]) -> dict[int, int]:
+        """Return where records stand among messages, by record, as far as that is quickly found.
+
+        The records of a conversation ascend unless it was edited.
+        """
+        if self.kept is None or self.thread is None:
+            return {}
+        objects, lock = self.kept.objects(self.thread)
+        found: dict[int, int] = {}
+        with lock:
+            for id_ in ids:
+                at = bisect_left(messages, id_, key=lambda one: objects.find(one) or 0)
+                if at < len(messages) and objects.find(messages[at]) == id_:
+                    found[id_] = at
+        return found
 
     def _refresh(self, kept: Workspace, objects: Objects) -> None:
         generation = kept.checkpoints.generation()
