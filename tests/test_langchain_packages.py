@@ -18,6 +18,7 @@ from graphs import STATEMENT, WORD, Parrot, Way, lookup
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk
+from langgraph.graph import START, MessagesState, StateGraph
 
 from dellm import Memory
 from dellm_langchain import DeLLMSaver
@@ -142,6 +143,40 @@ def test_langmem_changes_and_deletes_its_own_items(sqlite_url: str, opened: Open
     assert bench.files() == {key: "second"}
     bench.say(agent, "C " + do("manage_memory", action="delete", id=key))
     assert bench.files() == {}
+
+
+class Extractor(Actor):
+    """Has one memory to note of each talk: its whole prompt."""
+
+    def _calls(
+        self, messages: list[BaseMessage], heard: str, kwargs: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        if "Memory" not in (kwargs.get("names") or ()):
+            return []
+        return [{"name": "Memory", "args": {"content": heard}, "id": f"call_{uuid.uuid4().hex}"}]
+
+
+def test_what_langmem_extracts_from_a_talk_goes_with_the_talk(
+    sqlite_url: str, opened: Opened
+) -> None:
+    langmem = imported("langmem")
+    bench = Bench(opened(sqlite_url), INVOKE)
+    manager = langmem.create_memory_store_manager(Extractor(), namespace=("memories",))
+
+    def talk(state: MessagesState) -> dict[str, Any]:
+        reply = Parrot().invoke(state["messages"])
+        manager.invoke({"messages": [*state["messages"], reply]})
+        return {"messages": [reply]}
+
+    graph = StateGraph(MessagesState).add_node("talk", talk).add_edge(START, "talk")
+    agent = graph.compile(checkpointer=bench.saver, store=bench.store)
+    bench.say(agent, "the sky is blue", "sky")
+    (control,) = bench.files().items()
+    bench.say(agent, STATEMENT)
+    assert WORD in str(bench.files())
+    bench.forget()
+    assert dict([control]) == bench.files()
+    bench.check(agent, "t", "sky")
 
 
 # deepagents
