@@ -285,9 +285,11 @@ class Origins:
     def _tie_to_all(self, one: Saying) -> None:
         """Tie a message to all that its run has read, and to all that comes before it."""
         one.inexact = True
-        one.after = list(dict.fromkeys([*one.after, *self._new]))
         one.whole = self._run is None
-        hand = self._noted if one.whole else self._at_hand()
+        hand: Iterable[int] = self._noted
+        if not one.whole:
+            hand = self._at_hand()
+            one.after = list(dict.fromkeys([*one.after, *self._new]))
         one.parents = list(dict.fromkeys([*one.parents, *hand]))
 
     def _at_hand(self) -> Iterator[int]:

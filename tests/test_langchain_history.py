@@ -141,7 +141,8 @@ def test_a_reply_added_by_hand_goes_with_what_was_said_before_it(memory: Memory)
     history.add_messages([HumanMessage("my pin is 9183"), AIMessage("it ends with 83")])
     history.add_messages([HumanMessage("nice day"), AIMessage("indeed")])
     reply = memory.history("chat")[3]
-    assert memory.context_of(reply.id) == [1, 2, 3]
+    assert memory.context_of(reply.id) == [2, 3]  # and through these on all before
+    assert memory.dependents([1]) == [1, 2, 4]
     assert reply.metadata["inexact"] is True
     memory.forget("my pin is 9183")
     assert [one.text for one in history.messages] == ["nice day"]

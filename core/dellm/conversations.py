@@ -6,21 +6,22 @@ run was under way, and what was made from it, is refused. Reached as `memory.con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from . import discarding
 from .arguments import check_iterable, check_kind, check_text, check_whole, whole_numbers
 from .cells import Atom, Sources
 from .checkpoints import Checkpoints
 from .database import Scope, Tx
-from .encoding import decode, encode
+from .encoding import decode, encode, load_json
 from .engine import Engine
 from .records import Draft
 from .restoring import Held, held
 from .settling import Settling, bury
 from .storing import check_thread, fid_digest
 
+WHOLE = "whole"  # metadata of a record that depends on all that was said before it
 MANY = 64  # messages added at once for which the whole thread is looked through
 NEVER = 0  # a thread that was never ended
 _COLUMNS = "id, kind, role, text, fid, payload, metadata, retention_until"
@@ -49,7 +50,7 @@ class Saying:
     """A message to add, with what it was made from.
 
     In the order of the prompt: the records `parents`, then other sayings of the same call, `after`.
-    `whole`: also all that is in the thread, and all before it in the call. `lookup`: a message of
+    `whole`: also all that was said before it in the thread and in the call. `lookup`: a message of
     a prompt that is looked for by its id, in case it was erased, and never stored. `inexact`: the
     parents may be more than what it was made from.
     Afterwards `id` is its record, None when it was refused.
@@ -140,33 +141,55 @@ def _standing(tx: Tx, scope: Scope, thread: str) -> tuple[int, int]:
     return int(row[0]), discarding.ended_at(tx, scope, thread) or NEVER
 
 
-def _atoms(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[Saying, Atom]:
-    there = _there(tx, scope, thread, said)
-    whole = _everything(tx, scope, thread) if any(one.whole for one in said) else []
-    atoms: dict[Saying, Atom] = {}
-    by_name: dict[str | None, Atom] = {}
+class _Making:
+    """Makes atoms of the sayings of one write, in order.
 
-    def atom_of(one: Saying) -> Atom:
-        name = one.draft.framework_id
-        if one not in atoms:
-            known = by_name.get(name) if name is not None else None
-            atoms[one] = known or made(one, there.get(name) if name is not None else None)
-            by_name[name] = atoms[one]
-        return atoms[one]
+    What depends on all that was said before is tied to the last one that does so as well, and to
+    what was said since: through that one it depends on all the rest.
+    """
 
-    def made(one: Saying, known: int | None) -> Atom:
+    def __init__(self, there: Mapping[str, int], before: Sequence[int]) -> None:
+        self._there, self._before = there, before
+        self._since: list[Atom] = []
+        self._named: dict[str | None, Atom] = {}
+        self.atoms: dict[Saying, Atom] = {}
+
+    def add(self, one: Saying) -> Atom:
+        """Return the atom of a saying; the same one for every saying of one name."""
+        if one not in self.atoms:
+            name = one.draft.framework_id
+            made = self._named.get(name) if name is not None else None
+            made = made or self._made(one, self._there.get(name) if name is not None else None)
+            self.atoms[one] = self._named[name] = made
+            if not one.lookup:
+                self._since.append(made)
+        return self.atoms[one]
+
+    def _made(self, one: Saying, known: int | None) -> Atom:
         if one.lookup:
             return Atom(one.draft, lookup=True)
         if known is not None:
             return Atom(known=known)
-        before = (
-            [*atoms.values(), *map(atom_of, one.after)] if one.whole else map(atom_of, one.after)
-        )
-        parents = list(dict.fromkeys([*whole, *one.parents])) if one.whole else one.parents
-        made = Sources(known=parents, context=list(dict.fromkeys(before)), inexact=one.inexact)
-        return Atom(one.draft, made=made if parents or made.context or one.inexact else None)
+        after = [self.add(it) for it in one.after]
+        if one.whole:
+            return self._made_of_all(one, after)
+        context = list(dict.fromkeys(after))
+        made = Sources(known=one.parents, context=context, inexact=one.inexact)
+        return Atom(one.draft, made=made if one.parents or context or one.inexact else None)
 
-    return {one: atom_of(one) for one in said}
+    def _made_of_all(self, one: Saying, after: Sequence[Atom]) -> Atom:
+        parents = list(dict.fromkeys([*self._before, *one.parents]))
+        context = list(dict.fromkeys([*self._since, *after]))
+        self._before, self._since = (), []
+        draft = replace(one.draft, metadata={**(one.draft.metadata or {}), WHOLE: True})
+        return Atom(draft, made=Sources(known=parents, context=context, inexact=True))
+
+
+def _atoms(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[Saying, Atom]:
+    there = _there(tx, scope, thread, said)
+    before = _before(tx, scope, thread) if any(one.whole for one in said) else []
+    making = _Making(there, before)
+    return {one: making.add(one) for one in said}
 
 
 def _there(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[str, int]:
@@ -191,6 +214,29 @@ def _there(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[st
             **at,
         )
     return {decode(fid): id_ if status in (0, 3) else 0 for fid, id_, status in rows}
+
+
+def _before(tx: Tx, scope: Scope, thread: str) -> list[int]:
+    """Return the last record of a thread that depends on all before it, and all records since."""
+    rows = tx.all(
+        "select id, metadata from record where ws = :ws and thread = :thread and status in (0, 3) "
+        "order by place desc limit :most",
+        ws=scope.ws,
+        thread=encode(thread),
+        most=MANY,
+    )
+    last = next((id_ for id_, said in rows if said and load_json(said).get(WHOLE)), 0)
+    if not last:
+        return _everything(tx, scope, thread)
+    since = tx.all(
+        # By key: a record's place may be that of an earlier one.
+        "select id from record where ws = :ws and id >= :last and thread || '' = :thread "
+        "and status in (0, 3) order by id",
+        ws=scope.ws,
+        last=last,
+        thread=encode(thread),
+    )
+    return [row[0] for row in since]
 
 
 def _everything(tx: Tx, scope: Scope, thread: str) -> list[int]:
