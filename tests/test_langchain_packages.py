@@ -296,3 +296,29 @@ def test_a_swarm_of_agents_forgets(bench: Bench) -> None:
     bench.forget()
     assert bench.said(agent)[: len(control)] == control
     bench.check(agent, "t")
+
+
+# packages that wrap a saver, to trace it for one
+
+
+class Traced(DeLLMSaver):
+    """Says nothing of the parameters, so LangGraph does not tell it the paths of tasks."""
+
+    def put_writes(self, *args: Any, **kwargs: Any) -> None:
+        super().put_writes(*args, **kwargs)
+
+    async def aput_writes(self, *args: Any, **kwargs: Any) -> None:
+        await super().aput_writes(*args, **kwargs)
+
+
+@ways
+def test_a_wrapped_saver_misses_no_dependency(bench: Bench) -> None:
+    bench.saver = Traced(bench.memory)
+    agent = create_agent(Actor(), [lookup], checkpointer=bench.saver)
+    bench.say(agent, "Blue.")
+    control = bench.said(agent)
+    bench.say(agent, STATEMENT)
+    bench.say(agent, "Look. " + do("lookup", query="$"))
+    bench.forget()
+    assert bench.said(agent)[: len(control)] == control
+    bench.check(agent, "t")
