@@ -245,7 +245,7 @@ class Settling:
     def _parents(self, atom: Atom, ready: set[Atom]) -> _Parents | None:
         """Return what the atom's record is to be tied to; None when part of it was erased."""
         made = atom.made
-        if self._gone and atom.draft is not None and atom.draft.copy_of in self._gone:
+        if self._gone and self._copies_gone(atom):
             return None
         if made is None:
             return _Parents()
@@ -267,6 +267,11 @@ class Settling:
             found.nodes.extend(read.nodes)
             found.inexact = found.inexact or unknown
         return found
+
+    def _copies_gone(self, atom: Atom) -> bool:
+        """Whether an atom says the same as an erased record; one that never was is an error later."""
+        copied = None if atom.draft is None else atom.draft.copy_of
+        return copied in self._gone and copied is not None and copied <= self._desk.last_record
 
     def _refuse(self, atom: Atom) -> None:
         """Refuse the atom, and its framework's object for good."""
