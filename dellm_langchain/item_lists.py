@@ -93,19 +93,22 @@ class ItemList:
     members: dict[int, int] | None = None  # where each object stands first, once somebody asked
     newest: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
-    def shared(self, objects: Sequence[Any]) -> int:
-        """Return how many objects both lists begin with, unchanged."""
+    def shared(self, objects: Sequence[Any], contents: Sequence[Any] | None = None) -> int:
+        """Return how many objects both lists begin with, unchanged.
+
+        `contents` are those that the messages are taken to have, now or when they were sent.
+        """
         most = min(len(objects), len(self.objects))
         if not most:
             return 0
         if objects[0] is not self.objects[0]:
-            return self._equal(objects, most)
+            return self._equal(objects, most, contents)
         if not all(map(is_, objects, self.objects)):
             pairs = enumerate(zip(objects, self.objects, strict=False))
             most = next((at for at, (one, other) in pairs if one is not other), most)
-        return self._unchanged(most) if self.messages else most
+        return self._unchanged(most, contents) if self.messages else most
 
-    def _equal(self, objects: Sequence[Any], most: int) -> int:
+    def _equal(self, objects: Sequence[Any], most: int, contents: Sequence[Any] | None) -> int:
         """Return how many messages of other objects are equal in every part, their ids included."""
         first, known = objects[0], self.objects[0]
         if not self.messages or type(first) is not type(known) or first.id != known.id:
@@ -118,11 +121,11 @@ class ItemList:
             pairs = enumerate(zip(mine, its, strict=True))
             most = next((at for at, (one, other) in pairs if one != other), most)
         nameless = (at for at, one in enumerate(mine[:most]) if one.get("id") is None)
-        return self._unchanged(next(nameless, most))
+        return self._unchanged(next(nameless, most), contents)
 
-    def _unchanged(self, most: int) -> int:
+    def _unchanged(self, most: int, contents: Sequence[Any] | None) -> int:
         """Return how many of the first objects have the content that their records have."""
-        contents = contents_of(self.objects[:most])
+        contents = contents_of(self.objects[:most]) if contents is None else contents[:most]
         most = common(contents, self.contents)
         changed = (at for at, was in self.odd.items() if at < most and contents[at] != was)
         other = (
@@ -172,8 +175,8 @@ NOTHING = Beginning([], True, {})
 
 def _positions(objects: Sequence[Any], start: int = 0) -> dict[int, int]:
     """Return where each object stands first, by its identity."""
-    last = start + len(objects) - 1
-    return {id(one): last - at for at, one in enumerate(reversed(objects))}
+    places = range(start, start + len(objects))
+    return dict(zip(map(id, reversed(objects)), reversed(places), strict=True))
 
 
 def listed(

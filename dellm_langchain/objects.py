@@ -118,11 +118,14 @@ class Objects:
 
     # lists
 
-    def prefix(self, objects: Sequence[Any]) -> Beginning:
-        """Return the longest beginning of a list that is known."""
+    def prefix(self, objects: Sequence[Any], contents: list[Any] | None = None) -> Beginning:
+        """Return the longest beginning of a list that is known.
+
+        `contents` are what its messages said when they were sent; None: what they say now.
+        """
         best, most = None, 0
         for held in reversed(self._lists):
-            shared = held.shared(objects)
+            shared = held.shared(objects, contents)
             if shared > most:
                 best, most = held, shared
             if shared and shared == len(held.objects):

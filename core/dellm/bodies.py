@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from .cells import Stored, Version, refers
@@ -16,8 +17,12 @@ _UUID, _TEXT = b"\x01", b"\x02"
 SOURCES = ("input", "loop", "update", "fork")
 Label = Callable[[str], int]
 Name = Callable[[int], str]
+compact = json.JSONEncoder(
+    separators=(",", ":")
+).encode  # kept: making one takes as long as using it
 
 
+@lru_cache(maxsize=1_024)
 def pack_id(text: str) -> bytes:
     """Return a framework's id as bytes: 17 for a UUID in its usual form, in the order of its text."""
     if len(text) == 36:
@@ -95,7 +100,7 @@ def dump_body(body: Body, label: Label) -> str:
     parts += [body.settings, int(body.tainted), body.others]
     while parts and not parts[-1]:
         parts.pop()
-    return json.dumps(parts, separators=(",", ":"))
+    return compact(parts)
 
 
 def _packed_metadata(metadata: dict[str, Any]) -> dict[str, Any] | list[Any]:

@@ -64,9 +64,7 @@ class Tips:
         """Remember a committed sequence; it takes the place of the tip it extends."""
         with self._guard:
             tips = self._tips.setdefault((ws, thread), [])
-            others = [
-                one for one in tips if one.marks[-1] not in _up_to(tip.marks, len(one.ids))[-1:]
-            ]
+            others = [one for one in tips if one.marks[-1] != _longest(tip.marks, len(one.ids))]
             tips[:] = others[-TIPS_PER_THREAD + 1 :]
             tips.append(tip)
             self._tips.move_to_end((ws, thread))
@@ -85,13 +83,19 @@ def _up_to(marks: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
     return marks[: bisect_right(marks, length, key=itemgetter(0))]
 
 
+def _longest(marks: list[tuple[int, int]], length: int) -> tuple[int, int] | None:
+    """Return the mark of the longest base of at most this length, None if there is none."""
+    below = bisect_right(marks, length, key=itemgetter(0))
+    return marks[below - 1] if below else None
+
+
 def _shared(tip: Tip, ids: Sequence[int]) -> int:
     """Return the length of the longest base of `tip` that `ids` begins with."""
     common = _common(tip.ids, list(ids))
     if common == len(tip.ids):
         return common
-    below = bisect_right(tip.marks, common, key=itemgetter(0))
-    return tip.marks[below - 1][0] if below else 0
+    mark = _longest(tip.marks, common)
+    return 0 if mark is None else mark[0]
 
 
 def _common(one: list[int], other: list[int]) -> int:
@@ -203,9 +207,9 @@ def _base(
 ) -> tuple[Base | None, list[tuple[int, int]]]:
     while found := tips.find(scope.ws, thread, ids):
         tip, shared = found
-        if generation is not None and tip.generation == generation:
-            length, sequence = _up_to(tip.marks, shared)[-1]
-            return Base(sequence, length), tip.marks
+        mark = _longest(tip.marks, shared) if tip.generation == generation else None
+        if generation is not None and mark is not None:
+            return Base(mark[1], mark[0]), tip.marks
         base = _alive(tx, scope.ws, tip, shared)
         if base is not None:
             return base, tip.marks
