@@ -1,0 +1,160 @@
+"""Statements that nobody waits for go out with the next one, and still fail inside the transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
+
+from dellm import Memory, StorageError, postgres_session
+from dellm_langchain import DeLLMSaver
+
+SECRET = "the safe opens with 4711"
+
+
+@pytest.fixture
+def trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the number of statements of each round trip."""
+    seen: list[int] = []
+    together = postgres_session._together
+
+    def counted(connection: Any, statements: Any) -> Any:
+        seen.append(len(statements))
+        return together(connection, statements)
+
+    monkeypatch.setattr(postgres_session, "_together", counted)
+    return seen
+
+
+def test_what_nobody_waits_for_goes_out_with_the_next_statement_in_order(
+    postgres_url: str, opened: Callable[..., Memory], trips: list[int]
+) -> None:
+    engine = opened(postgres_url).workspace("alex")._engine
+    engine.scope("alex", create=True)
+    trips.clear()
+    with engine.writing("alex") as (tx, scope):
+        for name in ("one", "two"):
+            tx.later(
+                "insert into label(ws, id, name) values "
+                "(:ws, (select count(*) from label where ws = :ws), :name)",
+                ws=scope.ws,
+                name=name,
+            )
+        assert trips == []
+        assert tx.all("select id, name from label where ws = :ws order by id", ws=scope.ws) == [
+            (0, "one"),
+            (1, "two"),
+        ]
+        tx.later("delete from label where ws = :ws and name = 'one'", ws=scope.ws)
+    assert trips == [
+        5,
+        2,
+    ]  # begin, bind, two inserts and the select; then the delete and the commit
+    with engine.reading("alex") as (tx, scope):
+        assert tx.all("select name from label where ws = :ws", ws=scope.ws) == [("two",)]
+
+
+@pytest.mark.parametrize("asks", [False, True], ids=["at the commit", "at the next question"])
+def test_a_statement_that_fails_later_undoes_the_transaction_and_tells_no_content(
+    postgres_url: str,
+    opened: Callable[..., Memory],
+    caplog: pytest.LogCaptureFixture,
+    asks: bool,
+) -> None:
+    memory = opened(postgres_url).workspace("alex")
+    memory.remember("kept")
+    engine = memory._engine
+
+    def write() -> None:
+        with engine.writing("alex") as (tx, scope):
+            add = "insert into label(ws, id, name) values (:ws, :id, :name)"
+            tx.later(add, ws=scope.ws, id=1, name=SECRET)
+            tx.later(add, ws=scope.ws, id=2, name=SECRET)  # a name has one number
+            tx.later(add, ws=scope.ws, id=3, name="another")
+            if asks:
+                tx.one("select 1 from record where ws = :ws", ws=scope.ws)
+
+    with caplog.at_level(logging.DEBUG), pytest.raises(StorageError) as caught:
+        write()
+    assert "23505" in str(caught.value)
+    assert SECRET not in f"{caught.value} {caplog.text}"
+    with engine.reading("alex") as (tx, scope):
+        assert tx.all("select name from label where ws = :ws", ws=scope.ws) == []
+    memory.remember("afterwards")  # the connection is as good as before
+    assert [one.text for one in memory.export()] == ["kept", "afterwards"]
+
+
+def test_row_level_security_refuses_what_is_sent_later_too(
+    postgres_url: str, opened: Callable[..., Memory]
+) -> None:
+    memory = opened(postgres_url).workspace("alex")
+    memory.remember("mine")
+
+    def into_another() -> None:
+        with memory._engine.writing("alex") as (tx, scope):
+            tx.later("insert into label(ws, id, name) values (:other, 1, 'x')", other=scope.ws + 1)
+
+    with pytest.raises(StorageError, match="42501"):
+        into_another()
+
+
+def test_a_connection_lost_before_the_commit_is_an_error_and_nothing_is_sent_twice(
+    postgres_url: str, opened: Callable[..., Memory], trips: list[int]
+) -> None:
+    memory = opened(postgres_url).workspace("alex")
+    memory.remember("kept")
+    trips.clear()
+
+    def write() -> None:
+        with memory._engine.writing("alex") as (tx, scope):
+            tx.later("insert into label(ws, id, name) values (:ws, 1, 'x')", ws=scope.ws)
+            with psycopg.connect(postgres_url, autocommit=True) as owner:
+                owner.execute(
+                    "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+                    "where datname = current_database() and pid <> pg_backend_pid()"
+                )
+
+    with pytest.raises(StorageError, match="connection"):
+        write()
+    assert trips == [4]
+    with memory._engine.reading("alex") as (tx, scope):
+        assert tx.all("select name from label where ws = :ws", ws=scope.ws) == []
+
+
+def test_a_call_of_the_saver_takes_at_most_four_round_trips_on_average(
+    postgres_url: str, opened: Callable[..., Memory], trips: list[int]
+) -> None:
+    calls: list[str] = []
+
+    class Counting(DeLLMSaver):
+        def put(self, *arguments: Any) -> Any:
+            calls.append("put")
+            return super().put(*arguments)
+
+        def put_writes(self, *arguments: Any) -> None:
+            calls.append("put_writes")
+            super().put_writes(*arguments)
+
+        def get_tuple(self, config: Any) -> Any:
+            before = len(trips)
+            found = super().get_tuple(config)
+            del trips[before:]  # only what is written counts
+            return found
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("bot", lambda state: {"messages": [HumanMessage(f"{len(state['messages'])}")]})
+    builder.add_edge(START, "bot")
+    graph = builder.compile(checkpointer=Counting(opened(postgres_url, embedder=None)))
+    config = {"configurable": {"thread_id": "t"}}
+    for number in range(6):
+        graph.invoke({"messages": [HumanMessage(f"said {number}")]}, config, durability="sync")
+        if number == 2:
+            trips.clear()
+            calls.clear()
+    assert calls.count("put") == 9
+    assert len(trips) <= 4 * len(calls)
