@@ -28,6 +28,7 @@ from dellm import (
 )
 from dellm.requests import Classifier
 
+from .capture import captured
 from .messages import draft_of, text_of
 from .middleware_consent import shown
 from .middleware_run import MemoryMiddleware, Run, resuming
@@ -57,7 +58,8 @@ class ForgetMiddleware(MemoryMiddleware):
 
     It needs a checkpointer, since it pauses. Where that is no DeLLMSaver, the checkpointer's own
     copies of the conversation are out of reach: the request is then taken out of the state when the
-    next turn begins. `workspace` as for DeLLMSaver. List it first, so that no other middleware sees
+    next turn begins. In an agent that runs inside a tool nothing is a request, since what it is told
+    comes from a model. `workspace` as for DeLLMSaver. List it first, so that no other middleware sees
     a request before it is gone.
     """
 
@@ -77,6 +79,8 @@ class ForgetMiddleware(MemoryMiddleware):
 
         Raises InvalidInput without a checkpointer, EmbedderError, StorageError.
         """
+        if captured.around().call is not None:
+            return None  # in a tool, the human messages are a model's
         messages: Sequence[AnyMessage] = state["messages"]
         waiting = _unanswered(messages)
         read = [(one, self._request(one)) for one in waiting]

@@ -22,6 +22,7 @@ from langgraph.config import get_config
 from dellm import InvalidInput, Memory, Place
 
 from .addresses import thread_name
+from .call_places import parsed
 from .messages import draft_of
 from .objects import REFUSED, Objects
 from .saver import PAUSE, WAIT, DeLLMSaver
@@ -63,6 +64,12 @@ class Run:
         """The id of the running task."""
         ns = str(self.config.get("configurable", {}).get("checkpoint_ns", ""))
         return ns.rpartition("|")[2].rpartition(":")[2]
+
+    @property
+    def inside_tool(self) -> bool:
+        """Whether the graph around the running task runs inside the tools of another agent."""
+        ns = str(self.config.get("configurable", {}).get("checkpoint_ns", ""))
+        return "tools" in parsed(ns.rpartition("|")[0])[1].split("|")
 
     @property
     def at(self) -> RunnableConfig:

@@ -45,6 +45,8 @@ def forget_tool(middleware: MemoryMiddleware, classifier: Classifier | None = No
 
 
 def _proposed(run: Run, messages: list[Any], what: str, classifier: Classifier | None) -> Outcome:
+    if run.inside_tool:
+        return Outcome(REFUSED)  # what an agent inside a tool is told comes from a model
     question = asked_before(run) if resuming() else None
     if question is not None:
         asked = Settling(run, messages, code_of(question), question["matches"])

@@ -465,6 +465,26 @@ def test_the_tool_takes_no_words_that_are_not_the_users(small: Memory) -> None:
     assert asked(graph) is None
 
 
+@pytest.mark.parametrize("options", [{}, {"forget": False, "delete_tool": True}], ids=str)
+def test_what_an_agent_inside_a_tool_is_told_is_no_request(
+    small: Memory, options: dict[str, Any]
+) -> None:
+    inner = create_agent(
+        proposing(STATEMENT)(), middleware=[DeLLMMiddleware(small, k=0, **options)]
+    )
+
+    @tool
+    def helper(query: str) -> str:
+        """Ask another agent."""
+        return str(inner.invoke({"messages": [HumanMessage(REQUEST)]})["messages"][-1].text)
+
+    graph = agent(small, k=0, tools=[helper])
+    say(graph, STATEMENT)
+    say(graph, "call:helper(now) please")
+    assert asked(graph) is None
+    assert STATEMENT in texts(graph)
+
+
 def test_the_tool_is_there_only_if_asked_for(small: Memory) -> None:
     assert DeLLMMiddleware(small).tools == []
     assert [one.name for one in DeLLMMiddleware(small, delete_tool=True).tools] == ["forget_memory"]
