@@ -18,7 +18,7 @@ from dellm import InvalidInput
 
 from .store_values import value_of
 
-LONGEST = 1_000  # characters of a text that a database is asked to look for
+LONGEST = 500  # characters of a text that a database is asked to look for
 
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "$gt": operator.gt,
@@ -33,12 +33,12 @@ _SAME: dict[str, Callable[[Any, Any], bool]] = {"$eq": operator.eq, "$ne": opera
 class Filter:
     """What a search asks of an item: by the JSON of its value.
 
-    `says` tells whether a text counts, None where every one does. Every text that counts has all of
-    `holding` in it, so that a database can leave out most others.
+    `says` tells whether a text counts, None where every one does. Every text that counts has one of
+    each group of `holding` in it, so that a database can leave out most others.
     """
 
     says: Callable[[str], bool] | None = field(default=None, repr=False)
-    holding: Sequence[str] = field(default=(), repr=False)
+    holding: Sequence[Sequence[str]] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, wanted: object) -> Filter:
@@ -56,35 +56,29 @@ class Filter:
             value = value_of(text) or {}
             return all(test(value.get(name)) for name, test in tests)
 
-        parts = [_part(name, one) for name, one in wanted.items()]
-        return cls(says, [one for one in parts if one is not None and len(one) <= LONGEST])
+        return cls(says, [one for name in wanted if (one := _group(name, wanted[name]))])
 
 
-def _part(name: str, wanted: Any) -> str | None:
-    """Return what is written in the JSON of every value that has what is asked for by a name."""
+def _group(name: str, wanted: Any) -> list[str]:
+    """Return of what one is in the JSON of every value that has what is asked for by a name."""
+    key = _json(name)
+    return [f"{key}:{one}" for one in _beginnings(wanted)] if key and len(key) < LONGEST else []
+
+
+def _beginnings(wanted: Any) -> list[str]:
+    """Return how the JSON of all that counts may begin; nothing where it may begin in any way."""
     if isinstance(wanted, Mapping) and _has_operators(wanted):
         if "$eq" in wanted:
-            return _part(name, wanted["$eq"])
-        return None if _ORDERS.keys().isdisjoint(wanted) else _written(name, "")
-    return _written(name, _beginning(wanted))
-
-
-def _beginning(wanted: Any) -> str | None:
-    """Return how the JSON of every value that equals what is asked for begins; None: no one way."""
-    if isinstance(wanted, Mapping):
-        return "{"
-    if isinstance(wanted, list | tuple):
-        return "["
+            return _beginnings(wanted["$eq"])
+        return [] if _ORDERS.keys().isdisjoint(wanted) else [""]
+    if isinstance(wanted, Mapping | list | tuple):
+        return ["{" if isinstance(wanted, Mapping) else "["]
     if isinstance(wanted, str):
-        return _json(wanted)
+        said = _json(wanted)
+        return [said] if said is not None and len(said) < LONGEST else []
     # What equals these is not always written alike: 1 is 1.0 and True, and 1e16 has an exponent.
     plain = type(wanted) is int and wanted not in (0, 1) and abs(wanted) < 1 << 53
-    return str(wanted) if plain else None
-
-
-def _written(name: str, value: str | None) -> str | None:
-    key = _json(name)
-    return None if key is None or value is None else f"{key}:{value}"
+    return [f"{wanted}{end}" for end in ",}."] if plain else []
 
 
 def _json(text: str) -> str | None:

@@ -37,13 +37,18 @@ def draft_of(op: PutOp) -> Draft:
 
 def value_of(text: str) -> dict[str, Any] | None:
     """Return the value that a record's text holds; None where redaction has left none."""
-    for one in (text, _BARE.sub('"[redacted]"', text)):
-        try:
-            found = orjson.loads(one)
-        except orjson.JSONDecodeError:
-            continue
-        return found if isinstance(found, dict) else None
-    return None
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        found = _mended(text)
+    return found if isinstance(found, dict) else None
+
+
+def _mended(text: str) -> Any:
+    try:
+        return orjson.loads(_BARE.sub('"[redacted]"', text))
+    except orjson.JSONDecodeError:
+        return None
 
 
 def item_of(kept: Kept | None) -> Item | None:

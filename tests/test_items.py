@@ -73,10 +73,12 @@ def test_newest_first_by_pages_and_filtered(memory: Memory) -> None:
         "store", where=lambda text: json.loads(text)["number"] % 2 == 1, limit=3, offset=1
     )
     assert names(odd) == ["597", "595", "593"]
-    held = memory.items.search("store", holding=['"number": 30'], where=lambda text: "0" in text)
+    held = memory.items.search(
+        "store", holding=[["{"], ['"number": 30', "x"]], where=lambda text: "0" in text
+    )
     assert names(held) == ["309", *map(str, range(308, 299, -1))]
-    assert memory.items.search("store", holding=["number%", "_"]) == []
-    assert names(memory.items.search("store", holding=['"number": 7}'])) == ["7"]
+    assert memory.items.search("store", holding=[["number%", "_"]]) == []
+    assert names(memory.items.search("store", holding=[['"number": 7}']])) == ["7"]
     assert len(memory.items.search("store", ("n",), limit=1_000)) == 600
 
 
@@ -216,6 +218,8 @@ def test_no_workspace_sees_the_values_of_another(memory: Memory) -> None:
         lambda items: items.get("store", [((), 1)]),
         lambda items: items.search("store", limit=-1),
         lambda items: items.search("store", where=1),
+        lambda items: items.search("store", holding=["x"]),
+        lambda items: items.search("store", holding=[[]]),
         lambda items: items.search("store", "abc"),
     ],
 )

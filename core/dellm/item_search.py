@@ -1,27 +1,29 @@
 """Finding items in a space and below it: the newest, or those nearest to a query.
 
-First come ids alone, in order, a few and then ever more; the values are only read of what may be
-among the answers. All within one snapshot.
+First come ids alone, in order; the values are only read of what may be among the answers. All
+within one snapshot.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import reading
 from .arguments import texts
 from .database import Row, Scope, Tx, Vector
 from .encoding import decode, encode
 from .item_vectors import ItemVectors
 from .records import Record
+from .storing import COLUMNS
 
-PAGE = 256  # items looked at before more are
-MORE = 8  # times as many the next time
+PAGE = 256  # the nearest items, looked at before the others are
+MOST = 1 << 62  # items that may be asked for
 
 Space = tuple[str, ...]
 Where = Callable[[str], bool]
@@ -47,13 +49,13 @@ class Item:
 class Wanted:
     """Which items are asked for: `need` of them, by their records' texts.
 
-    Each text has to hold every one of `holding`, and `where` has to say yes; letters of another case
-    may count as the same in `holding`.
+    Each text has to hold one text of each group of `holding`, and `where` has to say yes; letters of
+    another case may count as the same in `holding`.
     """
 
     need: int
     where: Where | None = None
-    holding: Sequence[str] = ()
+    holding: Sequence[Sequence[str]] = ()
 
     @property
     def all_count(self) -> bool:
@@ -65,75 +67,72 @@ class Finder:
     """The items of one family in a space and below it, that are there at a moment."""
 
     def __init__(self, tx: Tx, scope: Scope, family: str, prefix: Space, at: int) -> None:
-        self._tx, self._scope, self._at = tx, scope, at
+        self._tx, self._workspace = tx, scope.name
+        self._there: dict[str, Any] = {"ws": scope.ws, "family": encode(family), "at": at}
         low, high = between(prefix)
-        self._values = {
-            "ws": scope.ws,
-            "family": encode(family),
-            "low": low,
-            "high": high,
-            "at": at,
-        }
+        self._values = {**self._there, "low": low, "high": high}
 
     def newest(self, wanted: Wanted) -> Iterator[Item]:
         """Yield the items, the last written first."""
-        if wanted.all_count:
-            yield from self._read(self._ids(wanted.need), wanted)
-            yield from self._read(self._ids(start=wanted.need), wanted)
-        else:
-            for ids in _pages(self._ids(), PAGE):
-                yield from self._read(ids, wanted)
+        ids = self._counting(wanted, most=wanted.need)
+        yield from self._read(ids, wanted.need)
+        if wanted.all_count and len(ids) == wanted.need:  # some of them may not be for use
+            yield from self._read(self._ids(start=wanted.need), wanted.need)
 
     def nearest(self, vectors: ItemVectors, query: Vector, wanted: Wanted) -> Iterator[Item]:
         """Yield the items, the nearest first, and then those without vectors, newest first."""
-        ids, scores = vectors.ranked(self._tx, self._scope.ws, query)
-        first = ids[:PAGE].tolist()
-        yield from self._scored(self._here(first), _by_id(ids[:PAGE], scores[:PAGE]), wanted)
-        here = np.asarray(self._ids(), np.int64)
+        ids, scores = vectors.ranked(self._tx, self._values["ws"], query)
+        # Mostly the answers are among the first: then nobody needs to know what else there is.
+        first = set(self._counting(wanted, among=ids[:PAGE].tolist()))
+        near = {one: how for one, how in _by_id(ids[:PAGE], scores[:PAGE]).items() if one in first}
+        yield from self._scored(near, wanted.need)
+        here = np.asarray(self._counting(wanted), np.int64)
         left = np.isin(ids[PAGE:], here)
-        said = _by_id(ids[PAGE:][left], scores[PAGE:][left])
-        for some in _pages(list(said), PAGE):
-            yield from self._scored(some, said, wanted)
-        for some in _pages(here[~np.isin(here, ids)].tolist(), PAGE):
-            yield from self._read(some, wanted)
+        yield from self._scored(_by_id(ids[PAGE:][left], scores[PAGE:][left]), wanted.need)
+        yield from self._read(here[~np.isin(here, ids)].tolist(), wanted.need)
 
     def named(self, space: str, name: str) -> Item | None:
         """Return the item of a space, as it is stored, and a name."""
         row = self._tx.one(
-            f"select {_COLUMNS} from item where ws = :ws and family = :family "
-            "and space = :space and name = :name and (expires_at is null or expires_at > :at)",
-            ws=self._scope.ws,
-            family=self._values["family"],
+            f"{_WHOLE} and i.family = :family and i.space = :space and i.name = :name {_LIVING}",
+            **self._there,
             space=space,
             name=encode(name),
-            at=self._at,
         )
-        return next(self._made([row]), None) if row else None
+        return None if row is None else self._made(row)
 
-    def _ids(self, limit: int = 1 << 62, start: int = 0) -> list[int]:
-        rows = self._tx.all(
-            f"select record from item where {_HERE} "
-            "order by updated_at desc, record desc limit :limit offset :start",
+    def _counting(
+        self, wanted: Wanted, *, among: Sequence[int] | None = None, most: int = MOST
+    ) -> list[int]:
+        """Return the records of at most so many items that count, the last written first."""
+        if wanted.all_count:
+            return self._ids(most, among=among)
+        holding, values = _held(wanted.holding)
+        rows = self._tx.stream(
+            f"select i.record, r.text {_JOINED} {_HERE} {_LIVING} {_among(among)} {holding} {_ORDER}",
             **self._values,
-            limit=limit,
+            **values,
+            **({} if among is None else {"ids": among}),
+        )
+        where = wanted.where
+        found = (id_ for id_, text in rows if where is None or where(decode(text)))
+        return list(islice(found, most))
+
+    def _ids(
+        self, most: int = MOST, *, start: int = 0, among: Sequence[int] | None = None
+    ) -> list[int]:
+        rows = self._tx.all(
+            f"select i.record from item i where i.ws = :ws {_HERE} {_among(among)} {_ORDER} "
+            "limit :most offset :start",
+            **self._values,
+            **({} if among is None else {"ids": among}),
+            most=most,
             start=start,
         )
         return [row[0] for row in rows]
 
-    def _here(self, ids: Sequence[int]) -> list[int]:
-        """Return those of the records that are items here, in their order."""
-        rows = self._tx.all(
-            f"select record from item where {_HERE} and record in :ids",
-            **self._values,
-            ids=list(ids),
-        )
-        held = {row[0] for row in rows}
-        return [one for one in ids if one in held]
-
-    def _scored(
-        self, ids: Sequence[int], scores: dict[int, float], wanted: Wanted
-    ) -> Iterator[Item]:
-        for one in self._read(ids, wanted):
+    def _scored(self, scores: Mapping[int, float], at_once: int) -> Iterator[Item]:
+        for one in self._read(list(scores), at_once):
             yield Item(
                 one.space,
                 one.name,
@@ -144,44 +143,50 @@ class Finder:
                 scores[one.record.id],
             )
 
-    def _read(self, ids: Sequence[int], wanted: Wanted) -> Iterator[Item]:
-        """Yield those of the items, given by record, that count; a few are read at a time."""
-        counting = ids if wanted.all_count else self._counting(ids, wanted)
-        for some in _pages(counting, max(1, wanted.need), 1):
+    def _read(self, ids: Sequence[int], at_once: int) -> Iterator[Item]:
+        """Yield the items that the records are, in this order; so many are read at a time."""
+        for start in range(0, len(ids), max(1, at_once)):
+            some = ids[start : start + max(1, at_once)]
             rows = self._tx.all(
-                f"select {_COLUMNS} from item where ws = :ws and record in :ids",
-                ws=self._scope.ws,
+                f"{_WHOLE} and i.record in :ids {_LIVING}",
+                ws=self._there["ws"],
+                at=self._there["at"],
                 ids=list(some),
             )
-            place = {one: at for at, one in enumerate(some)}
-            yield from self._made(sorted(rows, key=lambda row: place[row[2]]))
+            found = {one.record.id: one for one in map(self._made, rows)}
+            yield from (found[one] for one in some if one in found)
 
-    def _counting(self, ids: Sequence[int], wanted: Wanted) -> list[int]:
-        holding = {f"held{at}": _pattern(one) for at, one in enumerate(wanted.holding)}
-        asked = " ".join(f"and text like :{name} escape '!'" for name in holding)
-        rows = self._tx.all(
-            f"select id, text from record where ws = :ws and id in :ids {asked}",
-            ws=self._scope.ws,
-            ids=list(ids),
-            **holding,
-        )
-        where = wanted.where
-        held = {id_ for id_, text in rows if where is None or where(decode(text))}
-        return [one for one in ids if one in held]
-
-    def _made(self, rows: Iterable[Row]) -> Iterator[Item]:
-        listed = list(rows)
-        held = reading.several(self._tx, self._scope, [row[2] for row in listed], self._at)
-        for space, name, record, ttl, created, updated in listed:
-            if record in held:
-                yield Item(labels(space), decode(name), held[record], created, updated, ttl)
+    def _made(self, row: Row) -> Item:
+        space, name, ttl, created, updated, *record = row
+        made = Record.from_row(record, self._workspace)
+        return Item(labels(space), decode(name), made, created, updated, ttl)
 
 
-_COLUMNS = "space, name, record, ttl, created_at, updated_at"
-_HERE = (
-    "ws = :ws and family = :family and space between :low and :high "
-    "and (expires_at is null or expires_at > :at)"
+_JOINED = "from item i join record r on r.ws = :ws and r.id = i.record where i.ws = :ws"
+_WHOLE = (
+    "select i.space, i.name, i.ttl, i.created_at, i.updated_at, "
+    f"{', '.join(f'r.{one}' for one in COLUMNS.split(', '))} {_JOINED}"
 )
+_UNEXPIRED = "and (i.expires_at is null or i.expires_at > :at)"
+_HERE = f"and i.family = :family and i.space between :low and :high {_UNEXPIRED}"
+_LIVING = f"{_UNEXPIRED} and r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
+_ORDER = "order by i.updated_at desc, i.record desc"
+
+
+def _among(ids: Sequence[int] | None) -> str:
+    return "" if ids is None else "and i.record in :ids"
+
+
+def _held(groups: Sequence[Sequence[str]]) -> tuple[str, dict[str, str]]:
+    """Return the condition that texts hold one of each group, and its values."""
+    conditions: list[str] = []
+    values: dict[str, str] = {}
+    for group in groups:
+        names = [f"held{len(values) + at}" for at, _ in enumerate(group)]
+        values.update(zip(names, map(_pattern, group), strict=True))
+        either = " or ".join(f"r.text like :{one} escape '!'" for one in names)
+        conditions.append(f"and ({either})")
+    return " ".join(conditions), values
 
 
 def stored(space: Space) -> str:
@@ -205,14 +210,6 @@ def between(prefix: Space) -> tuple[str, str]:
 
 def _by_id(ids: NDArray[np.int64], scores: NDArray[np.float32]) -> dict[int, float]:
     return dict(zip(ids.tolist(), scores.tolist(), strict=True))
-
-
-def _pages(ids: Sequence[int], size: int, more: int = MORE) -> Iterator[Sequence[int]]:
-    start = 0
-    while start < len(ids):
-        yield ids[start : start + size]
-        start += size
-        size *= more
 
 
 def _pattern(text: str) -> str:

@@ -31,14 +31,13 @@ from .embedding import Embedder
 from .encoding import encode
 from .engine import Engine
 from .errors import InvalidInput
-from .item_search import Finder, Space, Wanted, between, labels, stored
+from .item_search import MOST, Finder, Space, Wanted, between, labels, stored
 from .item_search import Item as Item  # noqa: PLC0414 - that is how a name is passed on
 from .item_search import Where as Where  # noqa: PLC0414 - so too
 from .item_vectors import ItemVectors
 from .settling import Desk, Settling
 
 MINUTE = 60_000_000  # microseconds
-MOST = 1 << 62  # items that a search may ask for
 
 Name = tuple[Space, str]
 
@@ -156,7 +155,7 @@ class Items:
         *,
         near: Vector | None = None,
         where: Where | None = None,
-        holding: Sequence[str] = (),
+        holding: Sequence[Sequence[str]] = (),
         limit: int = 10,
         offset: int = 0,
         refresh: bool = False,
@@ -165,8 +164,8 @@ class Items:
 
         With `near`, float32 of shape (dimensions,): the nearest first, then those without vectors.
         `where` says of a record's text whether it counts; it must not call the memory. It is only
-        asked of texts that hold each of `holding`, letters of another case perhaps counting as the
-        same: that the database looks at, which is faster. Raises InvalidInput.
+        asked of texts that hold one text of each group of `holding`, letters of another case perhaps
+        counting as the same: that the database looks at, which is faster. Raises InvalidInput.
         """
         _check(family)
         check_flag(refresh, "refresh=")
@@ -176,7 +175,7 @@ class Items:
                 raise InvalidInput(f"{name} is negative.")
         if where is not None:
             check_callable(where, "where=")
-        wanted = Wanted(min(offset + limit, MOST), where, texts(holding, "holding="))
+        wanted = Wanted(min(offset + limit, MOST), where, _groups(holding))
         with self._engine.reading(self.workspace) as (tx, scope):
             finder = Finder(tx, scope, family, prefix, self._engine.options.clock())
             found = finder.newest(wanted)
@@ -269,6 +268,14 @@ def _name(one: Name) -> tuple[str, str]:
         raise InvalidInput("One of names= is no space and name.")
     check_text(one[1], "A name")
     return stored(one[0]), one[1]
+
+
+def _groups(holding: Sequence[Sequence[str]]) -> list[list[str]]:
+    check_iterable(holding, "holding=")
+    found = [texts(one, "A group of holding=") for one in holding]
+    if not all(found):
+        raise InvalidInput("A group of holding= is empty.")
+    return found
 
 
 def _keep(desk: Desk, family: str, one: Keep) -> None:
