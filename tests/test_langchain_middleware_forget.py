@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from agents import REQUEST, Ways, agent, asked, at, heard, resume, said, say, texts
-from graphs import STATEMENT, WORD, Parrot
+from graphs import STATEMENT, WORD, Parrot, lookup, recall, weather
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware
 from langchain.tools import tool
@@ -16,6 +17,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
+from pairing import problems
 
 from dellm import InvalidInput, Memory
 from dellm_langchain import DeLLMSaver
@@ -400,9 +402,43 @@ def test_without_a_checkpointer_a_request_is_an_error_and_not_sent_to_the_model(
     assert heard(ask) == []
 
 
-# the tool
+# anything that may have been said before
 
-RETIRED = "My door code was changed, that code is retired"
+SAYINGS = (
+    *(CONTROL, ABOUT, STATEMENT, "boats sail on lakes", "which colour has the apple"),
+    *("call:lookup(zebra) tell me", "call:weather(paris) call:recall about the door code"),
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_was_said_all_that_was_made_of_it_goes_and_nothing_else(
+    small: Memory, seed: int
+) -> None:
+    """The model repeats its prompt, so what was made of the secret is what holds its word."""
+    chance = random.Random(seed)
+    options = {"k": chance.choice([0, 2, 4]), "last": chance.choice([0, 3])}
+    scope = chance.choice(["thread", "workspace"])
+    graph = agent(small, tools=[lookup, weather, recall], scope=scope, **options)
+    for text in (*chance.sample(SAYINGS, 5), STATEMENT, ABOUT):
+        say(graph, text, at(chance.choice("ab")), chance.choice(["invoke", "ainvoke"]))
+    say(graph, CONTROL, at("a"))
+    before = [one for one in small.export() if one.kind != "state"]
+    clean = [one.text for one in before if WORD not in f"{one.text} {one.payload!r}"]
+    assert heard(lambda: say(graph, REQUEST, at("a"))) == []
+    assert heard(lambda: resume(graph, True, at("a"))) == []
+    assert left(small) == []
+    # A call that the model made of the secret takes its result with it, whatever that says.
+    results = {one.text for one in before if one.kind == "tool"}
+    after = [one.text for one in small.export()]
+    assert [one for one in clean if one not in after and one not in results] == []
+    for name in "ab":
+        assert WORD not in everything_of(graph, at(name))
+        later = heard(lambda name=name: say(graph, ABOUT, at(name)))
+        assert WORD not in repr(later)
+        assert [one for prompt in later for one in problems(prompt)] == []
+
+
+# the tool
 
 
 @tool
