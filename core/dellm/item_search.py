@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import reading
 from .arguments import texts
 from .database import Row, Scope, Tx, Vector
 from .encoding import decode, encode
 from .item_vectors import ItemVectors
 from .records import Record
-from .storing import COLUMNS
 
 PAGE = 256  # the nearest items, looked at before the others are
 MOST = 1 << 62  # items that may be asked for
@@ -67,7 +67,7 @@ class Finder:
     """The items of one family in a space and below it, that are there at a moment."""
 
     def __init__(self, tx: Tx, scope: Scope, family: str, prefix: Space, at: int) -> None:
-        self._tx, self._workspace = tx, scope.name
+        self._tx, self._scope = tx, scope
         self._there: dict[str, Any] = {"ws": scope.ws, "family": encode(family), "at": at}
         low, high = between(prefix)
         self._values = {**self._there, "low": low, "high": high}
@@ -94,12 +94,13 @@ class Finder:
     def named(self, space: str, name: str) -> Item | None:
         """Return the item of a space, as it is stored, and a name."""
         row = self._tx.one(
-            f"{_WHOLE} and i.family = :family and i.space = :space and i.name = :name {_LIVING}",
+            f"select {_COLUMNS} from item i where i.ws = :ws and i.family = :family "
+            f"and i.space = :space and i.name = :name {_UNEXPIRED}",
             **self._there,
             space=space,
             name=encode(name),
         )
-        return None if row is None else self._made(row)
+        return next(self._made([row]), None) if row else None
 
     def _counting(
         self, wanted: Wanted, *, among: Sequence[int] | None = None, most: int = MOST
@@ -148,25 +149,26 @@ class Finder:
         for start in range(0, len(ids), max(1, at_once)):
             some = ids[start : start + max(1, at_once)]
             rows = self._tx.all(
-                f"{_WHOLE} and i.record in :ids {_LIVING}",
-                ws=self._there["ws"],
+                f"select {_COLUMNS} from item i where i.ws = :ws and i.record in :ids {_UNEXPIRED}",
+                ws=self._scope.ws,
                 at=self._there["at"],
                 ids=list(some),
             )
-            found = {one.record.id: one for one in map(self._made, rows)}
+            found = {one.record.id: one for one in self._made(rows)}
             yield from (found[one] for one in some if one in found)
 
-    def _made(self, row: Row) -> Item:
-        space, name, ttl, created, updated, *record = row
-        made = Record.from_row(record, self._workspace)
-        return Item(labels(space), decode(name), made, created, updated, ttl)
+    def _made(self, rows: Sequence[Row]) -> Iterator[Item]:
+        # One statement for both would be prepared anew by SQLite each time, which takes longer.
+        records = reading.several(
+            self._tx, self._scope, [row[2] for row in rows], self._there["at"]
+        )
+        for space, name, record, ttl, created, updated in rows:
+            if record in records:
+                yield Item(labels(space), decode(name), records[record], created, updated, ttl)
 
 
+_COLUMNS = "i.space, i.name, i.record, i.ttl, i.created_at, i.updated_at"
 _JOINED = "from item i join record r on r.ws = :ws and r.id = i.record where i.ws = :ws"
-_WHOLE = (
-    "select i.space, i.name, i.ttl, i.created_at, i.updated_at, "
-    f"{', '.join(f'r.{one}' for one in COLUMNS.split(', '))} {_JOINED}"
-)
 _UNEXPIRED = "and (i.expires_at is null or i.expires_at > :at)"
 _HERE = f"and i.family = :family and i.space between :low and :high {_UNEXPIRED}"
 _LIVING = f"{_UNEXPIRED} and r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
