@@ -83,7 +83,8 @@ class Origins:
     `run` is the run that the write is part of and `read` what it has read, the thread's first;
     `noted` are records it has read otherwise. `known` are the messages of the thread by id, `calls`
     the records that made its tool calls. `everything` returns the texts of the thread by record.
-    `replies` are the calls of messages, by their objects, that are known without looking.
+    `replies` are the calls of messages, by their objects, that are known without looking. `quoted`
+    returns the records read lately that a text repeats.
     """
 
     def __init__(
@@ -98,11 +99,12 @@ class Origins:
         everything: Callable[[], Mapping[int, str]],
         noted: Sequence[int] = (),
         replies: Mapping[int, Call] = MappingProxyType({}),
+        quoted: Callable[[str], Sequence[int]] | None = None,
     ) -> None:
         self._thread, self._serde, self._owner = thread, serde, owner
         self._run, self._read = run, read
         self._known, self._calls, self._everything = known, calls, everything
-        self._noted, self._replies = noted, replies
+        self._noted, self._replies, self._quoted = noted, replies, quoted
         self._new: list[Saying] = []
         self._by_object: dict[int, Saying] = {}
         self._by_name: dict[str, Saying] = {}
@@ -141,6 +143,8 @@ class Origins:
         draft = draft_of(message, self._thread, self._serde)
         one = Saying(cached_replies.marked(self._owner, message, draft))
         self._tie(one, message)
+        if self._quoted is not None:
+            one.parents = list(dict.fromkeys([*one.parents, *self._quoted(str(message.text))]))
         self._new.append(one)
         self._by_object[id(message)] = one
         self._by_name[message.id or ""] = one
@@ -208,6 +212,8 @@ class Origins:
                     after[found] = None
                 if found is None or found in self._looked.values():
                     unknown.append((message, call))
+                    if self._quoted is not None:
+                        parents |= dict.fromkeys(self._quoted(text_of(call.prompt.contents[at])))
         one.parents, one.after = list(parents), list(after)
         if opaque:
             self._tie_to_all(one)

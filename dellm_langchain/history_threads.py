@@ -22,6 +22,7 @@ from .history_turns import Given, Named, Owner, Turn, content_number, turns
 from .messages import recipe
 from .pairs import repaired
 from .reads import reads
+from .tracked_reads import Quoted
 
 AHEAD = 16  # messages read at a time before a window that begins with a tool's result
 
@@ -131,18 +132,24 @@ class Conversation:
         *,
         replies: Mapping[int, Call] = MappingProxyType({}),
         runs: Sequence[UUID] | None = None,
+        noted: Sequence[int] = (),
     ) -> None:
         """Add messages, with what each was made from; they get ids where they have none.
 
         One that is there already is not added again. One that was erased, or that was made from
         what was erased since, is refused: it is not stored, and nothing says so. `replies` are the
         calls of messages, by their objects, that are known already; `runs` are the runs that the
-        write is part of, if not those that the calling code is in.
+        write is part of, if not those that the calling code is in; outside of any, `noted` are
+        records that are in the prompts.
         """
         around = captured.around().runs if runs is None else runs
         run, read = turns.around(around, self.owner, self.thread)
         read.sort(key=lambda one: one.thread != self.thread)  # this thread's come first
-        noted = reads.of(self.owner, run or around[0]) if around else []
+        quoted = None
+        if around:
+            noted = reads.of(self.owner, run or around[0])
+        else:
+            quoted = Quoted(self.memory, self.thread, noted, (str(one.text) for one in messages))
         known = threads.of(self.owner, self.thread)
         origins = Origins(
             self.thread,
@@ -155,10 +162,11 @@ class Conversation:
             self._texts,
             noted,
             replies,
+            quoted,
         )
         said = origins.sayings(messages)
         generations = {known.generation, *(one.generation for one in read)}
-        sure = origins.sure and not noted and len(generations) == 1
+        sure = origins.sure and not noted and not quoted and len(generations) == 1
         ended = read[0].ended if read else None
         trusted = known.generation if sure else -1
         generation = self._kept.add(self.thread, said, trusted=trusted, ended=ended)

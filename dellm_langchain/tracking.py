@@ -30,6 +30,7 @@ from .capture import captured
 from .history import SERDE
 from .history_threads import Conversation
 from .history_turns import Owner, content_number
+from .reads import reads
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -153,7 +154,7 @@ class DeLLMCallbackHandler(BaseCallbackHandler):
         self.memory = memory
         self.thread = None if thread is None else thread_name(thread)
         self.key, self._serde = workspace, serde or SERDE
-        self._running: OrderedDict[UUID, tuple[Conversation, Prompt]] = OrderedDict()
+        self._running: OrderedDict[UUID, tuple[Conversation, Prompt, list[int]]] = OrderedDict()
         self._guard = threading.Lock()
         captured.everywhere()
 
@@ -169,8 +170,10 @@ class DeLLMCallbackHandler(BaseCallbackHandler):
         """Keep a prompt until its reply is there."""
         where = self._where(metadata or {})
         prompt = Prompt(one for some in messages for one in some)
+        runs = captured.around().runs
+        noted = reads.of(where.owner, runs[0]) if runs else []
         with self._guard:
-            self._running[run_id] = where, prompt
+            self._running[run_id] = where, prompt, noted
             while len(self._running) > MOST:
                 self._running.popitem(last=False)
 
@@ -189,8 +192,8 @@ class DeLLMCallbackHandler(BaseCallbackHandler):
             found = self._running.pop(run_id, None)
         replies = [] if response is None else list(_replies(response))
         if found is not None and replies:
-            where, prompt = found
-            called.record(where, prompt, replies, run_id)
+            where, prompt, noted = found
+            called.record(where, prompt, replies, run_id, noted)
 
     def _where(self, metadata: Mapping[str, Any]) -> Conversation:
         around = (var_child_runnable_config.get() or {}).get("configurable") or {}
@@ -224,15 +227,19 @@ class Thread:
         self._sent = [(_key(one), one.id or "") for one in where.read()]
 
     def record(
-        self, where: Conversation, prompt: Prompt, replies: Sequence[BaseMessage], run_id: UUID
+        self,
+        where: Conversation,
+        prompt: Prompt,
+        replies: Sequence[BaseMessage],
+        run_id: UUID,
+        noted: Sequence[int],
     ) -> None:
         """Add to the thread what a call was sent and has said."""
         _recognise(prompt, self._sent)
         call = captured.of_id(run_id)
         listed = [*_as_sent(prompt), *replies]
-        where.add(
-            listed, replies={} if call is None else {id(one): call for one in replies}, runs=()
-        )
+        known = {} if call is None else {id(one): call for one in replies}
+        where.add(listed, replies=known, runs=(), noted=noted)
         names = {name for _, name in self._sent}
         self._sent += [(_key(one), one.id or "") for one in listed if one.id not in names]
 
@@ -245,12 +252,17 @@ class Called:
         self._guard = threading.Lock()
 
     def record(
-        self, where: Conversation, prompt: Prompt, replies: Sequence[BaseMessage], run_id: UUID
+        self,
+        where: Conversation,
+        prompt: Prompt,
+        replies: Sequence[BaseMessage],
+        run_id: UUID,
+        noted: Sequence[int],
     ) -> None:
         """Add to a thread what a call was sent and has said."""
         thread = self._of(where)
         with thread.guard:
-            thread.record(where, prompt, replies, run_id)
+            thread.record(where, prompt, replies, run_id, noted)
 
     def _of(self, where: Conversation) -> Thread:
         key = (where.owner, where.thread)
