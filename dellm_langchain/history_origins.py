@@ -130,10 +130,12 @@ class Origins:
         # The objects that a prompt holds may be others than those that are given back.
         twins = {id(one): [it for it in own if it is not one and _same(it, one)] for one in listed}
         for message in listed:
+            fresh = message.id is None
             if message.id is None:
                 message.id = str(uuid.uuid4())
             if self.named(message.id) is None and OURS.fullmatch(message.id) is None:
                 self._add(message)
+                self._new[-1].fresh = fresh
                 for twin in twins[id(message)]:
                     twin.id = message.id
                     self._by_object[id(twin)] = self._new[-1]

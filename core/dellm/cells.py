@@ -57,7 +57,8 @@ class Atom:
 
     `draft` None stands for something only looked up. `refs` are the atoms a state's payload refers
     to by their position; `lookup` finds the framework's object and never stores it; `anew` stores
-    another version even of equal content; `stored` tells afterwards that this write stored it. A
+    another version even of equal content; `fresh`: its framework's id was made for it just now, so
+    there is nothing to look up; `stored` tells afterwards that this write stored it. A
     known atom with a draft gives its record the framework's id that it had not yet.
     """
 
@@ -69,6 +70,7 @@ class Atom:
     stored: bool = False
     lookup: bool = False
     anew: bool = False
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from . import discarding
 from .arguments import check_iterable, check_kind, check_text, check_whole, whole_numbers
 from .cells import Atom, Sources
+from .checkpointing import Writing
 from .checkpoints import Checkpoints
 from .database import Scope, Tx
 from .encoding import decode, encode, load_json
@@ -51,7 +52,8 @@ class Saying:
 
     In the order of the prompt: the records `parents`, then other sayings of the same call, `after`.
     `whole`: also all that was said before it in the thread and in the call. `lookup`: a message of
-    a prompt that is looked for by its id, in case it was erased, and never stored. `inexact`: the
+    a prompt that is looked for by its id, in case it was erased, and never stored. `fresh`: its id
+    was made for it just now, so it is not looked for. `inexact`: the
     parents may be more than what it was made from.
     Afterwards `id` is its record, None when it was refused.
     """
@@ -62,6 +64,7 @@ class Saying:
     whole: bool = False
     inexact: bool = False
     lookup: bool = False
+    fresh: bool = False
     id: int | None = None
 
 
@@ -73,6 +76,7 @@ class Conversations:
         self._engine = engine
         self.workspace = workspace
         self._checkpoints = Checkpoints(engine, workspace)
+        self._endings: dict[str, _Ending] = {}
 
     def read(self, thread: str, *, last: int | None = None, before: int | None = None) -> Said:
         """Return the messages of a thread, or its newest `last`; only those before a record's id.
@@ -120,11 +124,32 @@ class Conversations:
             if ended is not None and ended != (discarding.ended_at(tx, scope, thread) or NEVER):
                 _refuse(tx, scope, said, writing.desk.at)
                 return writing.generation
-            atoms = _atoms(tx, scope, thread, said)
+            making = _Making(_there(tx, scope, thread, said), self._before(writing, thread, said))
+            atoms = {one: making.add(one) for one in said}
             Settling(writing.desk, writing).settle(atoms.values())
             for one, atom in atoms.items():
                 one.id = atom.id
-            return writing.generation
+        self._note(writing, thread, making)
+        return writing.generation
+
+    def _before(self, writing: Writing, thread: str, said: Sequence[Saying]) -> Sequence[int]:
+        if not any(one.whole for one in said):
+            return ()
+        known, desk = self._endings.get(thread), writing.desk
+        if known and (known.generation, known.newest) == (desk.generation, desk.last_record):
+            return known.before
+        return _before(writing.tx, writing.scope, thread)
+
+    def _note(self, writing: Writing, thread: str, making: _Making) -> None:
+        """Keep how the thread ends now, where that is known; of the threads added to last."""
+        since = [one.id for one in making.since if one.id is not None]
+        told = len(since) == len(making.since) == len(set(since))
+        self._endings.pop(thread, None)
+        if making.whole and told:
+            desk = writing.desk
+            self._endings[thread] = _Ending(desk.generation, desk.last_record, tuple(since))
+            while len(self._endings) > MANY:
+                self._endings.pop(next(iter(self._endings)), None)
 
     def end(self, thread: str) -> None:
         """Refuse from now on what a run that is under way adds to the thread. Erases nothing."""
@@ -149,10 +174,11 @@ class _Making:
     """
 
     def __init__(self, there: Mapping[str, int], before: Sequence[int]) -> None:
-        self._there, self._before = there, before
-        self._since: list[Atom] = []
+        self._there, self.before = there, before
+        self.since: list[Atom] = []
         self._named: dict[str | None, Atom] = {}
         self.atoms: dict[Saying, Atom] = {}
+        self.whole = False  # whether one of them depends on all before it
 
     def add(self, one: Saying) -> Atom:
         """Return the atom of a saying; the same one for every saying of one name."""
@@ -162,7 +188,7 @@ class _Making:
             made = made or self._made(one, self._there.get(name) if name is not None else None)
             self.atoms[one] = self._named[name] = made
             if not one.lookup:
-                self._since.append(made)
+                self.since.append(made)
         return self.atoms[one]
 
     def _made(self, one: Saying, known: int | None) -> Atom:
@@ -175,26 +201,33 @@ class _Making:
             return self._made_of_all(one, after)
         context = list(dict.fromkeys(after))
         made = Sources(known=one.parents, context=context, inexact=one.inexact)
-        return Atom(one.draft, made=made if one.parents or context or one.inexact else None)
+        told = bool(one.parents or context or one.inexact)
+        return Atom(one.draft, made=made if told else None, fresh=one.fresh)
 
     def _made_of_all(self, one: Saying, after: Sequence[Atom]) -> Atom:
-        parents = list(dict.fromkeys([*self._before, *one.parents]))
-        context = list(dict.fromkeys([*self._since, *after]))
-        self._before, self._since = (), []
+        parents = list(dict.fromkeys([*self.before, *one.parents]))
+        context = list(dict.fromkeys([*self.since, *after]))
+        self.before, self.since, self.whole = (), [], True
         draft = replace(one.draft, metadata={**(one.draft.metadata or {}), WHOLE: True})
-        return Atom(draft, made=Sources(known=parents, context=context, inexact=True))
+        made = Sources(known=parents, context=context, inexact=True)
+        return Atom(draft, made=made, fresh=one.fresh)
 
 
-def _atoms(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[Saying, Atom]:
-    there = _there(tx, scope, thread, said)
-    before = _before(tx, scope, thread) if any(one.whole for one in said) else []
-    making = _Making(there, before)
-    return {one: making.add(one) for one in said}
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How a thread ended when it was last added to here: what _before would return.
+
+    It is so as long as the workspace has no newer record than `newest` and is of `generation`.
+    """
+
+    generation: int
+    newest: int
+    before: Sequence[int]
 
 
 def _there(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[str, int]:
     """Return the records of the sayings that are stored already, by name; 0 for one not usable."""
-    names = {one.draft.framework_id for one in said} - {None}
+    names = {one.draft.framework_id for one in said if not one.fresh} - {None}
     at = {"ws": scope.ws, "thread": encode(thread)}
     if len(names) < MANY:
         rows = [

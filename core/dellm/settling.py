@@ -102,7 +102,9 @@ class Settling:
         self._check_sources(order)
         self._check_known([one for one in order if one.known is not None])
         for one in order:
-            if one.known is None and one.draft is not None and one.draft.framework_id is not None:
+            if one.fresh or one.known is not None or one.draft is None:
+                continue
+            if one.draft.framework_id is not None:
                 self._find(one, one.draft)
         for one in order if self._twins else ():
             one.refs = [self._twins.get(ref, ref) for ref in one.refs]

@@ -1,0 +1,68 @@
+"""What chat histories cost next to LangChain's own: `python -m benchmarks.histories`.
+
+Side by side in one run: SQLChatMessageHistory on SQLite, PostgresChatMessageHistory, and
+DeLLMChatMessageHistory on both; messages of 200 characters, added in pairs. Then DeLLMStore next to
+LangGraph's stores, and what DeLLMMiddleware adds to an agent's turn. The bounds on reading the last
+messages and on the middleware speak of 10,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from . import history_rows as rows
+from . import history_stores
+from .core.stores import Store, machine, stores
+from .core.table import show
+from .core.timing import Row
+
+Measure = Callable[[Store, Sequence[int], Callable[[str], None]], Iterator[Row]]
+GROUPS: dict[str, Measure] = {
+    "history": rows.history,
+    "store": history_stores.items,
+    "middleware": history_stores.middleware,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    asked = _asked(arguments)
+    sizes = [one for one in rows.SIZES if one <= asked.most] or [asked.most]
+    found: list[Row] = []
+    with stores(asked.database) as opened:
+        head = [machine(), *(store.version() for store in opened)]
+        for store in opened:
+            for group in asked.only or GROUPS:
+                for row in GROUPS[group](store, sizes, _say):
+                    found.append(row)
+                    if asked.json:
+                        _keep(asked.json, head, found)
+                    _say(f"{row.name} ({row.database}): {row.value:g} {row.unit} {row.verdict}")
+    show(found, head)
+
+
+def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    summary = (__doc__ or "").splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.histories", description=summary)
+    parser.add_argument("--most", type=int, default=rows.SIZES[-1], help="default: 10000 messages")
+    parser.add_argument("--only", action="append", choices=[*GROUPS], help="may be repeated")
+    parser.add_argument("--database", choices=["sqlite", "postgres", "both"], default="both")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows there")
+    return parser.parse_args(arguments)
+
+
+def _keep(file: Path, head: list[str], rows: list[Row]) -> None:
+    """Write what is known so far, so that a run that is stopped was not for nothing."""
+    written = {"head": head, "rows": [row.to_json() for row in rows]}
+    file.write_text(json.dumps(written, indent=1) + "\n")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

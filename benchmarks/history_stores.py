@@ -1,0 +1,148 @@
+"""What is measured of the store and of the middleware, next to LangGraph's own stores and no middleware."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from statistics import median
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from dellm import Draft, Memory
+from dellm_langchain.middleware import DeLLMMiddleware
+from dellm_langchain.store import DeLLMStore
+
+from .core.stores import Store
+from .core.timing import Row, clock, timed, turns
+
+SPACES, EACH = 10, 100  # namespaces, and items in each
+ROUNDS = 25
+TURNS = 40
+BOUND_MS = 3.0
+SHARE = 10_000  # records for which the bound of the middleware holds
+STOCK = {"sqlite": "SqliteStore", "postgres": "PostgresStore"}
+MEMORY = "InMemoryStore"
+
+
+def items(store: Store, sizes: Sequence[int], say: Callable[[str], None]) -> Iterator[Row]:
+    """Yield the rows about items: put, get, and search with a filter, in a store of a thousand."""
+    each = max(1, min(EACH, sizes[-1] // SPACES))
+    with ExitStack() as stack:
+        ours = stack.enter_context(_ours(store, stack))
+        for peer, theirs in (
+            (STOCK[store.name], stack.enter_context(_stock(store))),
+            (MEMORY, InMemoryStore()),
+        ):
+            say(f"{store.name}: {SPACES * each} items, {peer}")
+            for one in (ours, theirs):
+                _fill(one, each)
+            _alike(ours, theirs)
+            bound = None if peer == MEMORY else 1.0
+            for name, act in ACTS.items():
+                pair = turns(act(ours), act(theirs), ROUNDS)
+                yield pair.row(f"store: {name}", store.name, peer, bound)
+
+
+@contextmanager
+def _ours(store: Store, stack: ExitStack) -> Iterator[DeLLMStore]:
+    url = store.fresh()
+    stack.callback(store.drop, url)
+    with Memory.open(url, embedder=None) as memory:
+        yield DeLLMStore(memory)
+
+
+@contextmanager
+def _stock(store: Store) -> Iterator[Any]:
+    if store.name == "sqlite":
+        from langgraph.store.sqlite import SqliteStore as Stock
+    else:
+        from langgraph.store.postgres import PostgresStore as Stock  # type: ignore[assignment] # so
+    with Stock.from_conn_string(store.fresh()) as found:
+        found.setup()
+        yield found
+
+
+def _fill(store: Any, each: int) -> None:
+    for space, number in itertools.product(range(SPACES), range(each)):
+        store.put(("notes", str(space)), str(number), _value(number))
+
+
+def _value(number: int) -> dict[str, Any]:
+    return {"text": f"note {number} ".ljust(200, "x"), "kind": number % 7}
+
+
+def _alike(ours: Any, theirs: Any) -> None:
+    """Raise unless both hold the same."""
+    assert ours.get(("notes", "1"), "0").value == theirs.get(("notes", "1"), "0").value
+    found = [
+        {
+            (one.namespace, one.key)
+            for one in each.search(("notes", "1"), filter={"kind": 3}, limit=99)
+        }
+        for each in (ours, theirs)
+    ]
+    assert found[0] == found[1]
+
+
+def _putting(store: Any) -> Callable[[], object]:
+    return lambda: store.put(("notes", "1"), str(uuid.uuid4()), _value(1_000))
+
+
+def _getting(store: Any) -> Callable[[], object]:
+    return lambda: store.get(("notes", "1"), "0")
+
+
+def _searching(store: Any) -> Callable[[], object]:
+    return lambda: store.search(("notes", "1"), filter={"kind": 3}, limit=10)
+
+
+ACTS = {"put": _putting, "get": _getting, "search with a filter": _searching}
+
+
+def middleware(store: Store, sizes: Sequence[int], say: Callable[[str], None]) -> Iterator[Row]:
+    """Yield what DeLLMMiddleware adds to an agent's turn with a model that takes no time."""
+    size = sizes[-1]
+    say(f"{store.name}: an agent with {size:,} records")
+    url = store.fresh()
+    with Memory.open(url, embedder="hashing") as memory:
+        drafts = [Draft(f"fact {at} {uuid.uuid4()}", thread="t") for at in range(size)]
+        memory.remember_many(drafts)
+        memory.index()
+        with_, without = (_turn(memory, extended=one) for one in (True, False))
+        seconds: dict[bool, list[float]] = {True: [], False: []}
+        for number in range(TURNS):
+            for extended in (number % 2 == 0, number % 2 != 0):
+                seconds[extended].append(timed(with_ if extended else without))
+    store.drop(url)
+    mine, bare = (median(seconds[one][2:]) for one in (True, False))
+    yield Row(
+        name=f"middleware: an agent's turn at {size:,} records",
+        database=store.name,
+        peer="no middleware",
+        ours=clock(mine),
+        theirs=clock(bare),
+        value=round(1e3 * (mine - bare), 2),
+        unit="ms more",
+        bound=BOUND_MS if size >= SHARE else None,
+        note="by meaning, hashed vectors; a checkpointer in memory",
+    )
+
+
+def _turn(memory: Memory, *, extended: bool) -> Callable[[], object]:
+    """Return a turn of an agent, each in a thread of its own so that none grows."""
+    model = GenericFakeChatModel(messages=(AIMessage("so it is") for _ in itertools.count()))
+    chosen: list[Any] = [DeLLMMiddleware(memory, scope="workspace")] if extended else []
+    agent = create_agent(model, middleware=chosen, checkpointer=InMemorySaver())
+
+    def turn() -> object:
+        said = {"messages": [HumanMessage("what is fact 77")]}
+        return agent.invoke(said, {"configurable": {"thread_id": str(uuid.uuid4())}})  # type: ignore[call-overload] # a dict is a state
+
+    return turn
