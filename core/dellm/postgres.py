@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import LiteralString
+from typing import Any, LiteralString
 
 import numpy as np
 import psycopg
@@ -206,7 +206,7 @@ class PostgresTx:
         rows = self._session.execute(
             find, _bindings({"ws": ws, "ids": list(ids)}), binary=True
         ).fetchall()
-        return [row[0].to_numpy().astype(np.float32, copy=False) for row in rows]
+        return [_floats(row[0]) for row in rows]
 
     def nearest(self, ws: int, query: Vector, limit: int, keep: Filter) -> list[tuple[int, float]]:
         # Only ids and distances are materialised: the ordering above them can then use no
@@ -251,6 +251,12 @@ class PostgresTx:
         with self._session.named(f"table{next(_CURSORS)}") as cursor:
             cursor.itersize = 2_000
             yield from cursor.execute(statement)
+
+
+def _floats(read: Any) -> Vector:
+    """Return a vector as the driver read it: pgvector before 0.4 gives an array, later its own."""
+    numbers = read.to_numpy() if hasattr(read, "to_numpy") else read
+    return np.asarray(numbers, np.float32)
 
 
 def _as_read(column: str) -> composed.Composable:
