@@ -292,3 +292,90 @@ def test_runs_side_by_side_are_not_taken_for_one_another(memory: Memory, store: 
         spoken = [role for role, _ in said(memory, f"t{number}")]
         expected = ["user", "user"] if number % 2 == 0 else ["user", "assistant"] * 2
         assert spoken == expected
+
+
+# loops of one's own
+
+
+def test_a_tracked_model_in_a_chain_is_tied_to_the_documents_in_its_prompt(
+    memory: Memory, store: Any
+) -> None:
+    model = track(Parrot(), memory)
+    retriever = store.as_retriever(search_kwargs={"k": 1})
+    prompt = ChatPromptTemplate.from_messages([("system", "By this: {context}"), ("human", "{q}")])
+    whole = {"context": retriever | joined, "q": RunnablePassthrough()} | prompt | model
+    for one in (MOON, VAULT, MOON):
+        whole.invoke(one, at())
+    asyncio.run(whole.ainvoke(VAULT, at("other")))
+    forget_the_secret(memory, store)
+    # The moon was asked for a second time: that is the same message, and the same prompt again.
+    assert [role for role, about in said(memory) if not about].count("assistant") == 2
+    assert ("user", True) in said(memory)
+    assert said(memory, "other") == [("user", True)]
+
+
+def test_what_a_chain_makes_of_a_document_takes_all_of_its_prompt_along(
+    memory: Memory, store: Any
+) -> None:
+    model = track(Parrot(), memory, thread="t")
+    retriever = store.as_retriever(search_kwargs={"k": 1})
+    backwards = retriever | (lambda found: " ".join(reversed(joined(found).split())))
+    prompt = ChatPromptTemplate.from_messages([("system", "By this: {context}"), ("human", "{q}")])
+    whole = {"context": backwards, "q": RunnablePassthrough()} | prompt | model
+    whole.invoke(VAULT)
+    whole.invoke(MOON)
+    forget_the_secret(memory, store)
+    assert [role for role, _ in said(memory)] == ["system", "user", "assistant"]
+
+
+@pytest.mark.parametrize("kept", ["tracked", "history"])
+def test_in_a_loop_of_ones_own_a_document_is_known_by_its_words(
+    memory: Memory, store: Any, kept: str
+) -> None:
+    model = track(Parrot(), memory, thread="t") if kept == "tracked" else Parrot()
+    history = DeLLMChatMessageHistory(memory, "t")
+    for one in (MOON, VAULT, MOON):
+        found = store.similarity_search(one, k=1)
+        asked = HumanMessage(one)
+        reply = model.invoke([("system", f"By this: {joined(found)}"), asked])
+        if kept == "history":
+            history.add_messages([asked, reply])
+    forget_the_secret(memory, store)
+    assert ("user", True) in said(memory)
+    spoken = [about for role, about in said(memory) if role == "assistant"]
+    assert spoken == [False, False] if kept == "tracked" else spoken[:1] == [False]
+
+
+def test_a_chain_that_recalls_what_was_said_elsewhere_is_tied_to_it(memory: Memory) -> None:
+    told = f"my door code is {CANARY}"
+    memory.remember(told, thread="before")
+    memory.remember("the moon rises at nine", thread="before")
+    found = DeLLMRetriever(memory=memory, by="keyword", k=1)
+    context = RunnableLambda(lambda given: given["q"]) | found | joined
+    prompt = ChatPromptTemplate.from_messages([("system", "By this: {context}"), ("human", "{q}")])
+    inner = RunnablePassthrough.assign(context=context) | prompt | Parrot()
+    whole = with_memory(inner, memory, input_messages_key="q", history_messages_key="h", k=0)
+    for thread, asked in (("t", "door code please"), ("other", "moon rises when")):
+        whole.invoke({"q": asked}, at(thread))
+    memory.forget(told)
+    assert memory.scan(CANARY, files=False).places == ()
+    assert [one.role for one in memory.history("t")] == ["user"]
+    assert [one.role for one in memory.history("other")] == ["user", "assistant"]
+
+
+def test_of_two_tools_only_the_one_that_read_the_document_is_tied_to_it(
+    memory: Memory, store: Any
+) -> None:
+    @tool
+    def weather(query: str) -> str:
+        """Say the weather."""
+        return f"sunny in {query}"
+
+    retriever = store.as_retriever(search_kwargs={"k": 1})
+    found = create_retriever_tool(retriever, "library", "Search the library.")
+    graph = create_agent(Parrot(), [found, weather], checkpointer=DeLLMSaver(memory))
+    run(graph, {"messages": [HumanMessage("call:library(bank vault) call:weather(rome)")]}, at())
+    forget_the_secret(memory, store)
+    left = [one.text for one in graph.get_state(at()).values["messages"]]
+    assert "sunny in rome" in left
+    assert len(left) == 3
