@@ -64,8 +64,12 @@ def ready(engine: Engine, name: str) -> None:
             f"The workspace's vectors were made by {row[0]}, not by {embedder.name}.",
             remedy="Call index() to make them anew, or open the memory with the other embedder.",
         )
-    if row[1]:
+    if row[0] is None:
         index(engine, name)
+        return
+    # A full batch may not be the last; after any other there is no need to look, or to write.
+    while row[1] and _batch(engine, name, embedder) == BATCH:
+        continue
 
 
 def at_hand(engine: Engine, name: str) -> bool:
