@@ -81,7 +81,9 @@ class Elsewhere:
         if not documents:
             return []
         with self._engine.reading(self.workspace) as (tx, scope):
-            _identify(scope, documents)
+            identified = bool(scope.secret)  # it has none before the first write
+            if identified:
+                _identify(scope, documents)
             look = _Look(tx, scope, encode(place), self._engine.options.clock())
             found = look.up(documents, new=new)
         missing = [
@@ -91,6 +93,9 @@ class Elsewhere:
         ]
         if missing:
             some = [documents[at] for at in missing]
+            if not identified:
+                with self._engine.writing(self.workspace) as (_, scope):
+                    _identify(scope, some)
             taken = self._store(place, some, new=new, noted=noted, thread=thread, trusted=trusted)
             found.records.update(zip(missing, taken, strict=True))
         return [found.records[at] for at in range(len(documents))]
@@ -107,7 +112,6 @@ class Elsewhere:
     ) -> list[int | None]:
         with self._checkpoints._writing(thread, trusted) as writing:  # noqa: SLF001 - one write
             tx, scope = writing.tx, writing.scope
-            _identify(scope, documents)
             look = _Look(tx, scope, encode(place), writing.desk.at)
             found = look.up(documents, new=new)
             known = found.records
@@ -201,7 +205,7 @@ class _Look:
         """
         found = _Found()
         named = self._named({encode(one.name) for one in documents if one.name})
-        fids = self._fids({encode(_draft(one).framework_id or "") for one in documents})
+        unknown: dict[int, str] = {}
         for at, one in enumerate(documents):
             draft, rows = _draft(one), named.get(encode(one.name or ""), [])
             text, living = encode(draft.text), [row for row in rows if row[1] is not None]
@@ -212,7 +216,12 @@ class _Look:
             elif len(living) < len(rows) and not new:
                 found.records[at] = None
                 found.noted.add(at)
-            elif (held := fids.get(encode(draft.framework_id or ""))) and held[1] == text:
+            else:
+                unknown[at] = encode(draft.framework_id or "")
+        fids = self._fids(set(unknown.values()))
+        for at, fid in unknown.items():
+            held = fids.get(fid)
+            if held is not None and held[1] == encode(_draft(documents[at]).text):
                 found.take(at, *held)
         return found
 
@@ -274,7 +283,7 @@ def _identify(scope: Scope, documents: Sequence[Foreign]) -> None:
         said = f"document:{len(one.source)}:{one.source}{draft.text}".encode(
             "utf-8", "surrogatepass"
         )
-        named = hmac.digest(scope.secret or b"none yet", said, hashlib.sha256).hex()
+        named = hmac.digest(scope.secret, said, hashlib.sha256).hex()
         one.atom.draft = replace(draft, framework_id=named)
 
 
