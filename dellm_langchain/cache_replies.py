@@ -85,7 +85,7 @@ class CachedReplies:
         if found is None or not found.given:
             return made
         more = made or Sources()
-        return replace(more, also=(*more.also, Atom(known=found.record)))
+        return replace(more, also=(*more.also, Atom(known=found.record, unsure=True)))
 
 
 cached_replies = CachedReplies()

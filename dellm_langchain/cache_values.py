@@ -94,7 +94,10 @@ def _said(generation: Generation) -> Iterator[str]:
 def _taken(generation: Generation) -> object:
     """Return the fields of one of LangChain's own classes; any other is left to the serializer."""
     letter = _LETTERS.get(type(generation))
-    return generation if letter is None else [letter, dict(generation.__dict__)]
+    if letter is None:
+        return generation
+    # The text of a chat's generation is no plain string, though equal to one.
+    return [letter, {**generation.__dict__, "text": str(generation.text)}]
 
 
 def _made(taken: Any) -> Generation:

@@ -185,7 +185,7 @@ class Origins:
     def _read(self, *places: Hashable, before: int | None = None) -> list[Atom]:
         """Return what tasks or runs have read from stores and retrievers."""
         found = [one for at in places for one in reads.of(self._task.owner, at, before=before)]
-        return [Atom(known=one) for one in dict.fromkeys(found)]
+        return [Atom(known=one, unsure=True) for one in dict.fromkeys(found)]
 
     def add_replies(self, atoms: Sequence[Atom]) -> None:
         """Tie what is made of all that a task read to the replies that it got as well.

@@ -151,11 +151,12 @@ class Here:
         draft = draft_of(message, self.thread or UNTHREADED, serde)
         if draft.framework_id is not None:
             return draft
-        return replace(draft, framework_id=self.memory.items.digest([draft.role, draft.text]))
+        name = self.memory.items.digest([draft.role, draft.text])
+        return replace(draft, kind="state", framework_id=name)  # it is no message of the thread
 
     def _noted(self) -> list[Atom]:
         found = [one for place in self._places() for one in reads.of(self.owner, place)]
-        return [Atom(known=one) for one in dict.fromkeys(found)]
+        return [Atom(known=one, unsure=True) for one in dict.fromkeys(found)]
 
     def _only_read(self) -> Sources | None:
         noted = self._noted()

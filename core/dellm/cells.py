@@ -59,7 +59,8 @@ class Atom:
     to by their position; `lookup` finds the framework's object and never stores it; `anew` stores
     another version even of equal content; `fresh`: its framework's id was made for it just now, so
     there is nothing to look up; `stored` tells afterwards that this write stored it. A
-    known atom with a draft gives its record the framework's id that it had not yet.
+    known atom with a draft gives its record the framework's id that it had not yet. `unsure`: the
+    known record may have gone, whatever the writer knows of others.
     """
 
     draft: Draft | None = field(default=None, repr=False)
@@ -71,6 +72,7 @@ class Atom:
     lookup: bool = False
     anew: bool = False
     fresh: bool = False
+    unsure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

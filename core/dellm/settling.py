@@ -132,12 +132,15 @@ class Settling:
             if one.made is not None:
                 self.check(one.made.known)
             if one.draft is not None and one.draft.copy_of is not None:
-                self.check([one.draft.copy_of])
+                self.check([one.draft.copy_of], unsure=True)
 
-    def check(self, ids: Sequence[int]) -> None:
-        """Find out which of the ids are no more, and what stands in their place."""
+    def check(self, ids: Sequence[int], *, unsure: bool = False) -> None:
+        """Find out which of the ids are no more, and what stands in their place.
+
+        `unsure`: even if what the writer knows is to be trusted.
+        """
         # 0 stands for something that must not be stored.
-        if not ids or (self._desk.trusted and 0 not in ids):
+        if not ids or (self._desk.trusted and 0 not in ids and not unsure):
             return
         tx, ws = self._desk.tx, self._desk.scope.ws
         for one in set(ids) - usable(tx, ws, ids):
@@ -156,7 +159,8 @@ class Settling:
         return found
 
     def _check_known(self, atoms: Sequence[Atom]) -> None:
-        self.check([one.known for one in atoms if one.known])
+        self.check([one.known for one in atoms if one.known and not one.unsure])
+        self.check([one.known for one in atoms if one.known and one.unsure], unsure=True)
         for one in atoms:
             one.id = self._gone.get(one.known, one.known) if one.known else None
             if one.id is None:
