@@ -23,8 +23,8 @@ from .core.stores import Store
 from .core.timing import Row, clock, timed, turns
 
 SPACES, EACH = 10, 100  # namespaces, and items in each
-ROUNDS = 25
-TURNS = 40
+ROUNDS, TIMES = 5, 10  # of calls, and calls in a row of a round
+TURNS = 30
 BOUND_MS = 3.0
 SHARE = 10_000  # records for which the bound of the middleware holds
 STOCK = {"sqlite": "SqliteStore", "postgres": "PostgresStore"}
@@ -46,7 +46,7 @@ def items(store: Store, sizes: Sequence[int], say: Callable[[str], None]) -> Ite
             _alike(ours, theirs)
             bound = None if peer == MEMORY else 1.0
             for name, act in ACTS.items():
-                pair = turns(act(ours), act(theirs), ROUNDS)
+                pair = turns(act(ours), act(theirs), ROUNDS, each=TIMES)
                 yield pair.row(f"store: {name}", store.name, peer, bound)
 
 
