@@ -10,7 +10,14 @@ from operator import attrgetter, is_
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 
 from dellm import Chosen, InvalidInput, Record
 
@@ -21,6 +28,7 @@ from .pairs import repaired
 TURNS = 64  # turns whose choice is kept while they last
 _ID = attrgetter("id")
 _Key = tuple[str, str | None, str]  # workspace, thread, message
+REPEATING = {"cached"}  # the kinds that say again what another record says
 LABELS = {"tool": "result of a tool", "document": "document", "summary": "summary"}
 
 
@@ -95,24 +103,19 @@ class Choosing:
         """Return what a call is given; None when the message it answers was erased."""
         state: list[AnyMessage] = request.state["messages"]
         start = turn_start(state)
-        turn = state[start:]
-        found = self._found(run, turn)
+        found = self._found(run, state[start:])
         units = list(self._affordable(self._units(run, found, state, start), state))
-        places = sorted({at for one in units for at in one.places})
-        recalled = [one.message for one in units if one.message is not None]
-        chosen = [*(state[at] for at in places), *turn]
+        chosen = _inside(state, start, units)
         gone = run.gone(chosen)
-        if turn and id(turn[0]) in gone:
+        if start < len(state) and id(state[start]) in gone:
             return None
-        run.know(
-            [(one.message, one.record) for one in units if one.message is not None],
-            found.generation,
-        )
-        older = state[:start]
-        inside = [one for one in chosen if id(one) not in gone]
-        messages = [*recalled, *_merged(request.messages, state, inside)]
+        recalled = [(one.message, one.record) for one in units if one.message is not None]
+        run.know(recalled, found.generation)
+        merged = _merged(request.messages, state, [one for one in chosen if id(one) not in gone])
+        head = _leading(merged)
+        messages = [*merged[:head], *(one for one, _ in recalled), *merged[head:]]
         erased = frozenset(one.id for one in chosen if id(one) in gone and one.id)
-        return Given(self._paired(run, messages), older, erased)
+        return Given(self._paired(run, messages), state[:start], erased)
 
     def _paired(self, run: Run, messages: list[AnyMessage]) -> list[AnyMessage]:
         """Return the messages without calls and results that are alone, known as what they were."""
@@ -170,7 +173,8 @@ class Choosing:
         found = [
             one
             for one in context.chosen
-            if one.record.thread != run.thread or one.record.framework_id not in names
+            if one.record.kind not in REPEATING
+            and (one.record.thread != run.thread or one.record.framework_id not in names)
         ]
         return sorted(found, key=lambda one: -(one.score or 0.0))[: self.k]
 
@@ -281,6 +285,19 @@ def paired(messages: Sequence[Any]) -> list[Any]:
     if not alone and not answered:
         return list(messages)
     return repaired(messages, alone, True)
+
+
+def _leading(messages: Sequence[AnyMessage]) -> int:
+    """Return how many system messages a list begins with."""
+    rest = (at for at, one in enumerate(messages) if not isinstance(one, SystemMessage))
+    return next(rest, len(messages))
+
+
+def _inside(state: Sequence[AnyMessage], start: int, units: Iterable[_Unit]) -> list[AnyMessage]:
+    """Return the state's messages that a call is given: instructions, what was chosen, the turn."""
+    places = {at for one in units for at in one.places}
+    places.update(range(min(_leading(state), start)))
+    return [*(state[at] for at in sorted(places)), *state[start:]]
 
 
 def _merged(

@@ -29,7 +29,7 @@ Result = ModelResponse[Any] | AIMessage
 class ContextMiddleware(MemoryMiddleware):
     """Gives each model call of `create_agent` a context of its own; the graph's state stays.
 
-    A call sees the system message, what the memory finds for the newest human message, and the turn
+    A call sees the system message and those that the state begins with, what the memory finds for the newest human message, and the turn
     from that message on. `k`: at most so many records, of a relevance above `threshold` (cosine in
     [-1, 1]; None: the embedder's own). `last`: the newest messages of the conversation, besides.
     `by`: "meaning", "keyword" or "both"; None is "meaning", or "keyword" without an embedder.

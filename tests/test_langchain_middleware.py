@@ -12,7 +12,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelFallbackMiddleware
 from langchain.tools import tool
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from pairing import problems
 
@@ -169,6 +169,13 @@ def test_the_turn_is_whole_in_every_call_of_it(small: Memory) -> None:
         ["human"],
         ["human", "ai", "tool"],
     ]
+
+
+def test_system_messages_that_a_conversation_begins_with_stay(small: Memory) -> None:
+    graph = agent(small, k=1, scope="workspace")
+    graph.invoke({"messages": [SystemMessage("be kind"), HumanMessage(BOAT)]}, at())
+    small.remember(APPLE, thread="elsewhere")
+    assert said(heard(lambda: say(graph, ASKED))[0]) == ["be kind", APPLE, ASKED]
 
 
 def test_the_newest_messages_are_there_when_asked_for(small: Memory) -> None:
