@@ -7,7 +7,7 @@ within one snapshot.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -62,6 +62,10 @@ class Wanted:
         """Whether every item counts."""
         return self.where is None and not self.holding
 
+    def says(self, text: str) -> bool:
+        """Whether a text that holds what is asked for counts, given as it is stored."""
+        return self.where is None or self.where(decode(text))
+
 
 class Finder:
     """The items of one family in a space and below it, that are there at a moment."""
@@ -74,17 +78,23 @@ class Finder:
 
     def newest(self, wanted: Wanted) -> Iterator[Item]:
         """Yield the items, the last written first."""
-        ids = self._counting(wanted, most=wanted.need)
-        yield from self._read(ids, wanted.need)
-        if wanted.all_count and len(ids) == wanted.need:  # some of them may not be for use
-            yield from self._read(self._ids(start=wanted.need), wanted.need)
+        size = wanted.need if wanted.all_count else max(PAGE, wanted.need)
+        first = self._ids(size)
+        left = wanted.need
+        for item in self._read(self._those(first, wanted), wanted.need):
+            left -= 1
+            yield item
+        if left and len(first) == size:  # few of them count, or some are not for use
+            rest = self._counting(wanted, left, set(first))
+            yield from self._read(rest, wanted.need)
 
     def nearest(self, vectors: ItemVectors, query: Vector, wanted: Wanted) -> Iterator[Item]:
         """Yield the items, the nearest first, and then those without vectors, newest first."""
         ids, scores = vectors.ranked(self._tx, self._values["ws"], query)
         # Mostly the answers are among the first: then nobody needs to know what else there is.
-        first = set(self._counting(wanted, among=ids[:PAGE].tolist()))
-        near = {one: how for one, how in _by_id(ids[:PAGE], scores[:PAGE]).items() if one in first}
+        first = self._those(self._here(ids[:PAGE].tolist()), wanted)
+        near = _by_id(ids[:PAGE], scores[:PAGE])
+        near = {one: near[one] for one in first}
         yield from self._scored(near, wanted.need)
         here = np.asarray(self._counting(wanted), np.int64)
         left = np.isin(ids[PAGE:], here)
@@ -102,35 +112,56 @@ class Finder:
         )
         return next(self._made([row]), None) if row else None
 
+    def _those(self, ids: Sequence[int], wanted: Wanted) -> Sequence[int]:
+        """Return those of a few items, given by record, that count, in their order."""
+        if wanted.all_count:
+            return ids
+        holding, values = _held(wanted.holding)
+        rows = self._tx.all(
+            f"select r.id, r.text from record r where r.ws = :ws and r.id in :ids {holding}",
+            ws=self._scope.ws,
+            ids=list(ids),
+            **values,
+        )
+        found = {id_ for id_, text in rows if wanted.says(text)}
+        return [one for one in ids if one in found]
+
     def _counting(
-        self, wanted: Wanted, *, among: Sequence[int] | None = None, most: int = MOST
+        self, wanted: Wanted, most: int = MOST, without: Collection[int] = ()
     ) -> list[int]:
         """Return the records of at most so many items that count, the last written first."""
         if wanted.all_count:
-            return self._ids(most, among=among)
+            return [one for one in self._ids() if one not in without]
         holding, values = _held(wanted.holding)
         rows = self._tx.stream(
-            f"select i.record, r.text {_JOINED} {_HERE} {_LIVING} {_among(among)} {holding} {_ORDER}",
+            f"select i.record, r.text {_JOINED} {_HERE} {_LIVING} {holding} {_ORDER}",
             **self._values,
             **values,
-            **({} if among is None else {"ids": among}),
         )
-        where = wanted.where
-        found = (id_ for id_, text in rows if where is None or where(decode(text)))
+        found = (id_ for id_, text in rows if id_ not in without and wanted.says(text))
         return list(islice(found, most))
 
-    def _ids(
-        self, most: int = MOST, *, start: int = 0, among: Sequence[int] | None = None
-    ) -> list[int]:
+    def _ids(self, most: int = MOST) -> list[int]:
         rows = self._tx.all(
-            f"select i.record from item i where i.ws = :ws {_HERE} {_among(among)} {_ORDER} "
-            "limit :most offset :start",
+            f"select i.record from item i where i.ws = :ws {_HERE} {_ORDER} limit :most",
             **self._values,
-            **({} if among is None else {"ids": among}),
             most=most,
-            start=start,
         )
         return [row[0] for row in rows]
+
+    def _here(self, ids: Sequence[int]) -> list[int]:
+        """Return those of a few records that are items here, in their order."""
+        rows = self._tx.all(
+            "select i.record, i.family, i.space from item i "
+            f"where i.ws = :ws and i.record in :ids {_UNEXPIRED}",
+            ws=self._scope.ws,
+            at=self._there["at"],
+            ids=list(ids),
+        )
+        # Asked for in the statement, PostgreSQL would walk through the whole space instead.
+        family, low, high = (self._values[one] for one in ("family", "low", "high"))
+        here = {row[0] for row in rows if row[1] == family and low <= row[2] <= high}
+        return [one for one in ids if one in here]
 
     def _scored(self, scores: Mapping[int, float], at_once: int) -> Iterator[Item]:
         for one in self._read(list(scores), at_once):
@@ -173,10 +204,6 @@ _UNEXPIRED = "and (i.expires_at is null or i.expires_at > :at)"
 _HERE = f"and i.family = :family and i.space between :low and :high {_UNEXPIRED}"
 _LIVING = f"{_UNEXPIRED} and r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
 _ORDER = "order by i.updated_at desc, i.record desc"
-
-
-def _among(ids: Sequence[int] | None) -> str:
-    return "" if ids is None else "and i.record in :ids"
 
 
 def _held(groups: Sequence[Sequence[str]]) -> tuple[str, dict[str, str]]:

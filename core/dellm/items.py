@@ -239,10 +239,10 @@ _SPACES = (
     "with recursive one(space) as (select min(space) from item where ws = :ws and family = :family "
     "union all select (select min(i.space) from item i where i.ws = :ws and i.family = :family "
     "and i.space > one.space) from one where one.space is not null) "
-    "select space from one where space is not null and exists (select 1 from item i "
+    "select space from one where space is not null and 1 = (select 1 from item i "
     "join record r on r.ws = :ws and r.id = i.record and r.status in (0, 3) where i.ws = :ws "
     "and i.family = :family and i.space = one.space "
-    "and (i.expires_at is null or i.expires_at > :at))"
+    "and (i.expires_at is null or i.expires_at > :at) limit 1)"
 )
 
 
