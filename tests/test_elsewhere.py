@@ -147,7 +147,7 @@ def test_those_who_listen_are_told_of_every_forget_and_cannot_make_it_fail(memor
     receipt = memory.forget(ids=[memory.remember("one").id])
     other = memory.workspace("another")
     second = other.forget(ids=[other.remember("two").id])
-    assert ear.heard == [receipt, second]
+    assert [one.id for one in ear.heard] == [receipt.id, second.id]
     assert heard == []
 
 

@@ -266,6 +266,32 @@ def test_what_another_process_forgot_is_deleted_at_the_next_use(
     assert held(store) == {"d0", "d1", "d2"}
 
 
+def test_a_store_that_is_filled_anew_behind_our_back_is_cleaned_again(memory: Memory) -> None:
+    first = track(library(), memory, name="library")
+    first.similarity_search(QUERY, k=4)
+    memory.forget(SECRET)
+    del first
+    gc.collect()
+    store = library()  # as at the start of a program that keeps its vectors in memory
+    again = track(store, memory, name="library")
+    assert SECRET not in texts(again.similarity_search(QUERY, k=4))
+    assert again.pending == ["d3"]
+    again.similarity_search(QUERY, k=4)
+    assert held(store) == {"d0", "d1", "d2"}
+    assert again.pending == []
+
+
+def test_the_name_of_a_document_is_in_no_file_once_it_is_deleted(
+    sqlite_url: str, opened: Callable[..., Memory]
+) -> None:
+    memory = opened(sqlite_url, embedder=None)
+    tracked = track(InMemoryVectorStore(Words()), memory)
+    tracked.add_texts([PLAIN[0]], [{"source": "b"}], ids=[CANARY])
+    assert memory.scan(CANARY).places
+    assert memory.forget(where={"source": "b"}).level == "scrubbed"
+    assert memory.scan(CANARY).clean
+
+
 def test_what_is_forgotten_while_it_is_added_is_deleted_again(memory: Memory) -> None:
     class Slow(InMemoryVectorStore):
         def add_texts(self, *said: Any, **options: Any) -> list[str]:

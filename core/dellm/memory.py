@@ -239,7 +239,7 @@ class Memory(Recall):
         self._engine.rebuilders[name] = make
 
     def after_forget(self, call: Callable[[receipts.Receipt], object]) -> None:
-        """Have a function called after every forget of this open memory, once all of it is done.
+        """Have a function called after every forget of this open memory, once it is committed.
 
         A bound method is held only as long as its object is used elsewhere. What it cannot do it
         has to keep for later itself: a forget is not undone by its failure, nor reports it.
@@ -354,9 +354,8 @@ class Memory(Recall):
             )  # fmt: skip
 
         receipt = rebuild_and_execute(self._engine, self.id, planned, terms)
-        receipt = self._after(receipt, scrub=scrub)
-        self._engine.listeners.tell(receipt)
-        return receipt
+        self._engine.listeners.tell(receipt)  # before the clean-up: they write as well
+        return self._after(receipt, scrub=scrub)
 
     def _after(self, receipt: receipts.Receipt, *, scrub: bool | None) -> receipts.Receipt:
         wanted = scrub
