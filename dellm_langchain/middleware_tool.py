@@ -8,6 +8,7 @@ then asked as always.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from langchain.tools import ToolRuntime
@@ -16,7 +17,7 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.types import Command
 
 from dellm import RequestKind, recognise
-from dellm.requests import Classifier
+from dellm.requests import Classifier, Target
 
 from .messages import text_of
 from .middleware_choosing import turn_start
@@ -56,6 +57,10 @@ def _proposed(run: Run, messages: list[Any], what: str, classifier: Classifier |
     request = recognise(said, model=classifier)
     if request.kind is RequestKind.NONE or not set() != _words(what) <= _words(said):
         return Outcome(REFUSED)
+    if request.kind is RequestKind.OFFER and what.strip() in said:
+        # What is said to be over was no request to forget it: the model names what of it.
+        named = Target("value", what.strip())
+        request = replace(request, targets=(*request.targets, named))
     run.settled()
     own = [one for one in run.records_of(messages[start:]) if one]
     return Settling(run, messages, *wished(run, [request], own)).settled(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langgraph.checkpoint.memory import InMemorySaver
 from pairing import problems
 
-from dellm import InvalidInput, Memory
+from dellm import HashingEmbedder, InvalidInput, Memory
 from dellm_langchain import DeLLMSaver
 from dellm_langchain.middleware import ContextMiddleware, DeLLMMiddleware
 
@@ -290,6 +291,29 @@ def test_a_question_erased_during_its_run_is_not_answered(small: Memory) -> None
     graph = agent(small, k=1, tools=[regret])
     assert len(heard(lambda: say(graph, "call:regret(now) zebra"))) == 1
     assert [str(one) for one in small.scan("zebra", files=False).places] == []
+
+
+class Watched(HashingEmbedder):
+    """Notes in which threads it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def embed(self, texts: Any) -> Any:
+        self.threads.add(threading.get_ident())
+        return super().embed(texts)
+
+
+def test_an_event_loop_is_not_kept_waiting(sqlite_url: str, opened: Callable[..., Memory]) -> None:
+    embedder = Watched()
+    memory = opened(sqlite_url, embedder=embedder).workspace("alex")
+    graph = agent(memory, k=1)
+    say(graph, APPLE, way="ainvoke")
+    say(graph, ASKED, way="astream")
+    say(graph, f"Please forget that {APPLE}", way="ainvoke")
+    assert embedder.threads != set()
+    assert threading.get_ident() not in embedder.threads  # asyncio.run uses this thread
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from dellm import InvalidInput, Memory
 from dellm_langchain import DeLLMSaver
 from dellm_langchain.middleware import ContextMiddleware, DeLLMMiddleware, ForgetMiddleware
 
+CODE = "QX7-2210"
 CONTROL = "the apple is red"
 ABOUT = "what is my door code"
 
@@ -491,6 +492,26 @@ def test_what_the_user_asks_for_is_planned_by_the_tool_and_then_asked_about(
     resume(graph, True, way=way)
     assert left(small) == []
     assert CONTROL in texts(graph)
+
+
+def test_what_the_user_says_is_over_may_be_proposed_by_the_model(small: Memory) -> None:
+    class Offering(Parrot):
+        def _calls(self, messages: Any, heard: str, kwargs: Any) -> Any:
+            if "retired" not in messages[-1].text:
+                return []
+            return [{"name": "forget_memory", "args": {"what": CODE}, "id": "call_1"}]
+
+    graph = create_agent(
+        Offering(),
+        middleware=[DeLLMMiddleware(small, delete_tool=True, k=0)],
+        checkpointer=DeLLMSaver(small),
+    )
+    say(graph, f"my door code is {CODE}")
+    say(graph, f"The door code {CODE} is retired now.")
+    assert (asked(graph) or {})["count"] >= 2
+    resume(graph, False)
+    assert left(small, CODE) != []
+    assert any("Nothing was forgotten" in one for one in texts(graph))
 
 
 def test_the_tool_takes_no_words_that_are_not_the_users(small: Memory) -> None:
