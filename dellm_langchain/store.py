@@ -31,7 +31,7 @@ from dellm import Item as Kept
 from dellm.arguments import whole_numbers
 
 from .running import Here, here
-from .store_batch import Batch, listed
+from .store_batch import Batch, Listing
 from .store_filters import Filter
 from .store_index import Index, Vectors
 from .store_shelves import Shelves
@@ -74,7 +74,7 @@ class DeLLMStore(BaseStore):
         self._index = Index.of(index, memory.items.embedder)
         self._shelves = Shelves()
         self._parents: Sequence[int] = ()
-        self._sweeper = Sweeper(self.sweep_ttl)
+        self._sweeper = Sweeper(self._sweep_used)
 
     @classmethod
     @contextmanager
@@ -186,11 +186,13 @@ class DeLLMStore(BaseStore):
             results[at] = item_of(kept)
             read.add(kept.record.id)
         for at, found in self._searched(items, batch, vectors):
-            results[at] = [found_of(one) for one in found]
+            results[at] = found_of(found)
             read.update(one.record.id for one in found)
-        spaces = items.spaces(FAMILY) if batch.lists else []
+        held = items.spaces(FAMILY) if batch.lists else {}
         for at, op in batch.lists.items():
-            results[at] = listed(spaces, op)
+            listing = Listing.of(op, held)
+            results[at] = listing.spaces
+            read.update(listing.records)
         if read:
             now.read(sorted(read))
         if batch.puts:
@@ -255,6 +257,9 @@ class DeLLMStore(BaseStore):
         """
         if self._key is None:
             return self._shelves.of(self.memory).sweep(FAMILY)
+        return self._sweep_used()
+
+    def _sweep_used(self) -> int:
         names = self._shelves.names()
         return sum(self._shelves.of(self.memory.workspace(one)).sweep(FAMILY) for one in names)
 

@@ -5,7 +5,7 @@ Reads see what stood before the batch; of several puts of one key the last count
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
@@ -52,14 +52,27 @@ class Batch:
         return [op.query for op in self.searches.values() if op.query]
 
 
-def listed(spaces: Sequence[Space], op: ListNamespacesOp) -> list[Space]:
-    """Return the namespaces that an operation asks for, out of all that hold an item; sorted."""
-    for name, number in (("limit", op.limit), ("offset", op.offset), ("max_depth", op.max_depth)):
-        if number is not None and (type(number) is not int or number < 0):
-            raise InvalidInput(f"{name}= is no whole number, zero or more.")
-    found = [one for one in spaces if all(_matches(it, one) for it in op.match_conditions or ())]
-    cut = sorted({one[: op.max_depth] for one in found})
-    return cut[op.offset : op.offset + op.limit]
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The namespaces that an operation asks for, and the records of items that tell of them."""
+
+    spaces: list[Space]
+    records: list[int]
+
+    @classmethod
+    def of(cls, op: ListNamespacesOp, held: Mapping[Space, int]) -> Listing:
+        """Choose from the namespaces that hold an item, each with the record of one; sorted."""
+        named = {"limit": op.limit, "offset": op.offset, "max_depth": op.max_depth}
+        for name, number in named.items():
+            if number is not None and (type(number) is not int or number < 0):
+                raise InvalidInput(f"{name}= is no whole number, zero or more.")
+        conditions = op.match_conditions or ()
+        found = [one for one in held if all(_matches(it, one) for it in conditions)]
+        cut: dict[Space, int] = {}
+        for one in found:
+            cut.setdefault(one[: op.max_depth], held[one])
+        spaces = sorted(cut)[op.offset : op.offset + op.limit]
+        return cls(spaces, [cut[one] for one in spaces])
 
 
 def _matches(condition: MatchCondition, space: Space) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -57,9 +57,14 @@ def item_of(kept: Kept | None) -> Item | None:
     return None if kept is None or value is None else Item(value=value, **_named(kept))
 
 
-def found_of(kept: Kept) -> SearchItem:
-    """Return an item as a search gives it, with its score."""
-    return SearchItem(value=value_of(kept.record.text) or {}, score=kept.score, **_named(kept))
+def found_of(kept: Sequence[Kept]) -> list[SearchItem]:
+    """Return items as a search gives them, with their scores."""
+    values = [(one, value_of(one.record.text)) for one in kept]
+    return [
+        SearchItem(value=value, score=one.score, **_named(one))
+        for one, value in values
+        if value is not None
+    ]
 
 
 def _named(kept: Kept) -> dict[str, Any]:

@@ -185,8 +185,8 @@ class Items:
         self._refresh(family, taken if refresh else ())
         return taken
 
-    def spaces(self, family: str) -> list[Space]:
-        """Return the spaces that hold a value, sorted."""
+    def spaces(self, family: str) -> dict[Space, int]:
+        """Return the spaces that hold a value, sorted, each with the record of one of its values."""
         _check(family)
         with self._engine.reading(self.workspace) as (tx, scope):
             rows = tx.all(
@@ -195,7 +195,7 @@ class Items:
                 family=encode(family),
                 at=self._engine.options.clock(),
             )
-        return sorted(labels(row[0]) for row in rows)
+        return dict(sorted((labels(space), record) for space, record in rows if record is not None))
 
     def digest(self, parts: Sequence[str]) -> str:
         """Return a digest under the workspace's key: a name that says nothing of what it names.
@@ -239,10 +239,10 @@ _SPACES = (
     "with recursive one(space) as (select min(space) from item where ws = :ws and family = :family "
     "union all select (select min(i.space) from item i where i.ws = :ws and i.family = :family "
     "and i.space > one.space) from one where one.space is not null) "
-    "select space from one where space is not null and 1 = (select 1 from item i "
+    "select space, (select i.record from item i "
     "join record r on r.ws = :ws and r.id = i.record and r.status in (0, 3) where i.ws = :ws "
     "and i.family = :family and i.space = one.space "
-    "and (i.expires_at is null or i.expires_at > :at) limit 1)"
+    "and (i.expires_at is null or i.expires_at > :at) limit 1) from one where space is not null"
 )
 
 
