@@ -135,6 +135,32 @@ class ItemList:
         )
         return min([most, *changed, *other])
 
+    def grow(
+        self, objects: Sequence[Any], ids: Sequence[int], states: Mapping[int, State]
+    ) -> None:
+        """Become the list that this one is the beginning of; of that nothing is looked at again.
+
+        In place, since what is kept of it would be copied at every step. The beginning may be other
+        objects that are equal in every part.
+        """
+        start = len(self.objects)
+        new = objects[start:]
+        if start and objects[0] is not self.objects[0]:
+            self.members = None
+        self.messages = self.messages and all(issubclass(type(one), BaseMessage) for one in new)
+        self.objects, self.ids = list(objects), list(ids)
+        self.states.update(states)
+        if self.members is not None:
+            for id_, at in _positions(new, start).items():
+                self.members.setdefault(id_, at)
+        self.contents += contents_of(new) if self.messages else []
+        if not set(map(type, self.contents[start:])) <= {str}:
+            pairs = enumerate(self.contents[start:], start)
+            self.odd.update((at, copied(one)) for at, one in pairs if type(one) is not str)
+        ends = range(max(0, len(objects) - NEWEST), len(objects)) if self.messages else ()
+        kept = self.newest
+        self.newest = {at: kept[at] if at in kept else witness(objects[at]) for at in ends}
+
     def position(self, item: Any) -> int | None:
         """Return where an object stands; None if it does not."""
         if self.members is None:
@@ -179,34 +205,8 @@ def _positions(objects: Sequence[Any], start: int = 0) -> dict[int, int]:
     return dict(zip(map(id, reversed(objects)), reversed(places), strict=True))
 
 
-def listed(
-    objects: Sequence[Any], ids: Sequence[int], old: ItemList | None, states: Mapping[int, State]
-) -> ItemList:
-    """Return a list as it is now; `old` is what it extends, of which nothing is looked at again."""
-    start = 0 if old is None else len(old.objects)
-    new = objects[start:]
-    kinds = set(map(type, new))
-    messages = all(issubclass(one, BaseMessage) for one in kinds) and (old is None or old.messages)
-    contents = contents_of(new) if messages else []
-    odd: dict[int, Any] = {}
-    if not set(map(type, contents)) <= {str}:
-        odd = {at: copied(one) for at, one in enumerate(contents, start) if type(one) is not str}
-    ends = range(max(0, len(objects) - NEWEST), len(objects)) if messages else ()
-    kept = {} if old is None else old.newest
-    newest = {at: kept[at] if at in kept else witness(objects[at]) for at in ends}
-    if old is None:
-        return ItemList(
-            list(objects), contents, list(ids), odd, messages, dict(states), newest=newest
-        )
-    if old.members is not None:
-        old.members = {**_positions(new, start), **old.members}
-    return ItemList(
-        list(objects),
-        old.contents + contents,
-        list(ids),
-        {**old.odd, **odd},
-        messages,
-        {**old.states, **states},
-        old.members,
-        newest,
-    )
+def listed(objects: Sequence[Any], ids: Sequence[int], states: Mapping[int, State]) -> ItemList:
+    """Return a list as it is now."""
+    made = ItemList([], [], [], {}, True, {})
+    made.grow(objects, ids, states)
+    return made

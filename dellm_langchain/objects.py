@@ -151,7 +151,9 @@ class Objects:
         `states` says, by position, what the records of items hold that are no messages.
         """
         extended = beginning.whole
-        made = listed(objects, ids, extended, states)
+        made = extended or listed(objects, ids, states)
+        if extended is not None:
+            extended.grow(objects, ids, states)
         self._lists = [one for one in self._lists if one is not extended][-LISTS + 1 :]
         self._lists.append(made)
 
