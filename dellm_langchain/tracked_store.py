@@ -21,10 +21,11 @@ from .retriever import Placed
 from .running import Here
 from .tracked_copies import Copies
 from .tracked_documents import Shelf, unnamed
+from .tracked_finding import Finding
 from .tracked_retriever import TrackedRetriever
 
 
-class TrackedVectorStore(VectorStore):
+class TrackedVectorStore(Finding):
     """Does all that the user's store does, and keeps each of its documents as a record.
 
     What is found has the id of its record in the metadata, as `dellm_id`, and counts as read by the
@@ -77,172 +78,7 @@ class TrackedVectorStore(VectorStore):
         if self._shelf.key is not None or receipt.workspace == memory.id:
             self._copies.sync(memory.workspace(receipt.workspace))
 
-    def _ready(self) -> Here:
-        where = self._shelf.here()
-        self._copies.sync(where.memory)
-        return where
-
-    async def _a_ready(self) -> Here:
-        where = self._shelf.here()
-        await self._copies.a_sync(where.memory)
-        return where
-
-    # finding
-
-    def _kept(self, where: Here, found: Any) -> Any:
-        """Return what was found without what is forgotten; a list of documents, or of pairs."""
-        if not isinstance(found, list) or not found or not all(map(_document, found)):
-            return found
-        documents = self._shelf.read(where, [one for one in map(_document, found) if one])
-        if None in documents:
-            self._copies.again(where.memory)
-        pairs = zip(found, documents, strict=True)
-        return [_with(one, document) for one, document in pairs if document is not None]
-
-    def _find(self, find: Callable[..., Any], *said: Any, **options: Any) -> Any:
-        where = self._ready()
-        return self._kept(where, find(*said, **options))
-
-    async def _a_find(self, find: Callable[..., Any], *said: Any, **options: Any) -> Any:
-        where = await self._a_ready()
-        found = await find(*said, **options)
-        return await asyncio.to_thread(self._kept, where, found)
-
-    def search(self, query: str, search_type: str, **kwargs: Any) -> list[Document]:
-        """As the store's."""
-        found: list[Document] = self._find(self._store.search, query, search_type, **kwargs)
-        return found
-
-    async def asearch(self, query: str, search_type: str, **kwargs: Any) -> list[Document]:
-        """As the store's."""
-        found: list[Document] = await self._a_find(
-            self._store.asearch, query, search_type, **kwargs
-        )
-        return found
-
-    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """As the store's."""
-        found: list[Document] = self._find(self._store.similarity_search, query, k=k, **kwargs)
-        return found
-
-    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """As the store's."""
-        found: list[Document] = await self._a_find(
-            self._store.asimilarity_search, query, k=k, **kwargs
-        )
-        return found
-
-    def similarity_search_with_score(
-        self, *args: Any, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        """As the store's."""
-        found: list[tuple[Document, float]] = self._find(
-            self._store.similarity_search_with_score, *args, **kwargs
-        )
-        return found
-
-    async def asimilarity_search_with_score(
-        self, *args: Any, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        """As the store's."""
-        found: list[tuple[Document, float]] = await self._a_find(
-            self._store.asimilarity_search_with_score, *args, **kwargs
-        )
-        return found
-
-    def similarity_search_with_relevance_scores(
-        self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        """As the store's."""
-        found: list[tuple[Document, float]] = self._find(
-            self._store.similarity_search_with_relevance_scores, query, k=k, **kwargs
-        )
-        return found
-
-    async def asimilarity_search_with_relevance_scores(
-        self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        """As the store's."""
-        found: list[tuple[Document, float]] = await self._a_find(
-            self._store.asimilarity_search_with_relevance_scores, query, k=k, **kwargs
-        )
-        return found
-
-    def similarity_search_by_vector(
-        self, embedding: list[float], k: int = 4, **kwargs: Any
-    ) -> list[Document]:
-        """As the store's."""
-        found: list[Document] = self._find(
-            self._store.similarity_search_by_vector, embedding, k=k, **kwargs
-        )
-        return found
-
-    async def asimilarity_search_by_vector(
-        self, embedding: list[float], k: int = 4, **kwargs: Any
-    ) -> list[Document]:
-        """As the store's."""
-        found: list[Document] = await self._a_find(
-            self._store.asimilarity_search_by_vector, embedding, k=k, **kwargs
-        )
-        return found
-
-    def max_marginal_relevance_search(
-        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
-    ) -> list[Document]:
-        """As the store's."""
-        said = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
-        found: list[Document] = self._find(self._store.max_marginal_relevance_search, query, **said)
-        return found
-
-    async def amax_marginal_relevance_search(
-        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
-    ) -> list[Document]:
-        """As the store's."""
-        said = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
-        found: list[Document] = await self._a_find(
-            self._store.amax_marginal_relevance_search, query, **said
-        )
-        return found
-
-    def max_marginal_relevance_search_by_vector(
-        self,
-        embedding: list[float],
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        **kwargs: Any,
-    ) -> list[Document]:
-        """As the store's."""
-        said = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
-        found: list[Document] = self._find(
-            self._store.max_marginal_relevance_search_by_vector, embedding, **said
-        )
-        return found
-
-    async def amax_marginal_relevance_search_by_vector(
-        self,
-        embedding: list[float],
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        **kwargs: Any,
-    ) -> list[Document]:
-        """As the store's."""
-        said = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
-        found: list[Document] = await self._a_find(
-            self._store.amax_marginal_relevance_search_by_vector, embedding, **said
-        )
-        return found
-
-    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """As the store's."""
-        found: list[Document] = self._find(self._store.get_by_ids, ids)
-        return found
-
-    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """As the store's."""
-        found: list[Document] = await self._a_find(self._store.aget_by_ids, ids)
-        return found
+    # the rest of the store
 
     def as_retriever(self, **kwargs: Any) -> Any:
         """As the store's own, over this one."""
@@ -425,14 +261,3 @@ def _documents(texts: Iterable[str], metadatas: Sequence[dict[str, Any]] | None)
     metas = list(metadatas) if metadatas is not None else [{} for _ in listed]
     pairs = zip(listed, metas, strict=True)
     return [Document(page_content=text, metadata=meta) for text, meta in pairs]
-
-
-def _document(one: object) -> Document | None:
-    """Return a document, or that of a document with its score."""
-    if isinstance(one, tuple) and one:
-        one = one[0]
-    return one if isinstance(one, Document) else None
-
-
-def _with(one: Any, document: Document) -> Any:
-    return (document, *one[1:]) if isinstance(one, tuple) else document

@@ -20,6 +20,7 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import START, StateGraph, add_messages
+from one_postgres import one_database, postgres_url
 from typing_extensions import TypedDict
 
 from dellm import Memory
@@ -30,6 +31,8 @@ from dellm_langchain import (
     track,
     with_memory,
 )
+
+__all__ = ["one_database", "postgres_url"]
 
 WAYS = ("invoke", "stream", "ainvoke", "astream")
 VAULT, MOON = "what opens the vault of the bank", "when does the moon rise over the lake"

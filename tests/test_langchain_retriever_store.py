@@ -26,10 +26,15 @@ from documents import (
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from one_postgres import one_database, postgres_url
 
 from dellm import InvalidInput, Memory
 from dellm_langchain import track
+from dellm_langchain.tracked_finding import Finding
+from dellm_langchain.tracked_store import TrackedVectorStore
+
+__all__ = ["one_database", "postgres_url"]
 
 QUERY = "what opens the vault of the bank"
 VECTOR = Words().embed_query(QUERY)
@@ -80,6 +85,17 @@ FINDING: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
+@pytest.fixture
+def lite(sqlite_url: str, opened: Callable[..., Memory]) -> Memory:
+    """A memory on SQLite, for what the database has no part in."""
+    return opened(sqlite_url, embedder=None).workspace("alex")
+
+
+@pytest.fixture
+def memory(url: str, opened: Callable[..., Memory]) -> Memory:
+    return opened(url, embedder=None).workspace("alex")
+
+
 def plain(found: Any) -> Any:
     """Return what was found without the ids of records."""
     if isinstance(found, list):
@@ -102,22 +118,22 @@ def records(memory: Memory) -> list[str]:
 
 @pytest.mark.parametrize("way", FINDING)
 def test_it_finds_what_the_store_finds_and_nothing_that_is_forgotten(
-    memory: Memory, way: str
+    lite: Memory, way: str
 ) -> None:
     sync, later = FINDING[way]
     store = library(Sulking(Words()))  # so that only the filter keeps it back
-    tracked = track(store, memory, name="library")
+    tracked = track(store, lite, name="library")
     for found in (sync(tracked), asyncio.run(later(tracked))):
         assert plain(found) == sync(store)
         named = {one.metadata["dellm_id"]: one.page_content for one in listed(found)}
-        assert {id_: memory.get(id_).text for id_ in named} == named
-    assert sorted(records(memory)) == sorted([*PLAIN, SECRET])
-    memory.forget(SECRET)
+        assert {id_: lite.get(id_).text for id_ in named} == named
+    assert sorted(records(lite)) == sorted([*PLAIN, SECRET])
+    lite.forget(SECRET)
     expected = [one for one in sync(store) if listed([one])[0].page_content != SECRET]
     assert plain(sync(tracked)) == expected
     assert plain(asyncio.run(later(tracked))) == expected
     assert len(expected) == 3
-    assert memory.scan(CANARY, files=False).clean
+    assert lite.scan(CANARY, files=False).clean
 
 
 def test_a_document_that_is_forgotten_is_deleted_from_the_store_at_once(memory: Memory) -> None:
@@ -142,10 +158,10 @@ def test_the_chunks_of_a_source_are_forgotten_together(memory: Memory) -> None:
 
 @pytest.mark.parametrize("way", ["documents", "texts", "adocuments", "atexts", "from texts"])
 def test_however_a_text_is_added_it_is_a_record_first_and_not_added_again_once_forgotten(
-    memory: Memory, way: str
+    lite: Memory, way: str
 ) -> None:
     stock = InMemoryVectorStore(Words())
-    tracked = track(stock, memory, name="all")
+    tracked = track(stock, lite, name="all")
 
     def add(said: list[str]) -> Any:
         found = [Document(page_content=one, metadata={"source": "x"}) for one in said]
@@ -159,7 +175,7 @@ def test_however_a_text_is_added_it_is_a_record_first_and_not_added_again_once_f
         if way == "atexts":
             return asyncio.run(tracked.aadd_texts(said, metas))
         made = type(tracked).from_texts(
-            said, Words(), metas, store=InMemoryVectorStore, memory=memory, tracking={"name": "new"}
+            said, Words(), metas, store=InMemoryVectorStore, memory=lite, tracking={"name": "new"}
         )
         stock.store.update(made.store.store)
         made.store.store = stock.store
@@ -168,14 +184,14 @@ def test_however_a_text_is_added_it_is_a_record_first_and_not_added_again_once_f
 
     kept: list[Any] = []
     ids = add([SECRET, PLAIN[0]])
-    assert sorted(records(memory)) == sorted([SECRET, PLAIN[0]])
+    assert sorted(records(lite)) == sorted([SECRET, PLAIN[0]])
     assert held(stock) == set(ids)
-    memory.forget(SECRET)
+    lite.forget(SECRET)
     assert [one["text"] for one in stock.store.values()] == [PLAIN[0]]
     again = add([PLAIN[1], SECRET])
     assert len(again) == 2 or way == "from texts"
     assert sorted(one["text"] for one in stock.store.values()) == sorted([PLAIN[0], PLAIN[1]])
-    assert memory.scan(CANARY, files=False).clean
+    assert lite.scan(CANARY, files=False).clean
 
 
 def test_the_same_text_under_two_ids_is_one_record_and_goes_under_both(memory: Memory) -> None:
@@ -202,13 +218,13 @@ def test_an_id_that_was_given_new_content_is_not_deleted_with_the_old(memory: Me
 
 @pytest.mark.parametrize("how", ["raises", "says no", "is silent"])
 def test_a_delete_that_fails_is_pending_said_and_tried_again(
-    memory: Memory, how: str, caplog: pytest.LogCaptureFixture
+    lite: Memory, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = library(Sulking(Words(), how))
-    tracked = track(store, memory, name="library")
+    tracked = track(store, lite, name="library")
     tracked.similarity_search(QUERY, k=4)
     with caplog.at_level(logging.WARNING, "dellm.langchain"):
-        memory.forget(SECRET)
+        lite.forget(SECRET)
     assert tracked.pending == ["d3"]
     assert "d3" in held(store)
     assert [one.levelname for one in caplog.records] == ["WARNING"]
@@ -226,13 +242,13 @@ def test_a_delete_that_fails_is_pending_said_and_tried_again(
 
 @pytest.mark.parametrize("kind", [Strict, Blind])
 def test_one_id_that_is_not_there_does_not_keep_the_others(
-    memory: Memory, kind: type[InMemoryVectorStore]
+    lite: Memory, kind: type[InMemoryVectorStore]
 ) -> None:
     store = library(kind(Words()))
-    tracked = track(store, memory, name="library")
+    tracked = track(store, lite, name="library")
     tracked.similarity_search(QUERY, k=4)
     del store.store["d0"]
-    memory.forget(everything=True)
+    lite.forget(everything=True)
     assert held(store) == set()
     assert tracked.pending == ([] if kind is Strict else ["d0"])
 
@@ -463,7 +479,14 @@ def test_each_run_is_in_the_workspace_that_its_config_names(memory: Memory) -> N
         lambda m: type(track(library(), m)).from_texts(["a"], Words(), memory=m),
     ],
 )
-def test_what_makes_no_sense_is_refused(memory: Memory, wrong: Callable[[Any], object]) -> None:
+def test_what_makes_no_sense_is_refused(lite: Memory, wrong: Callable[[Any], object]) -> None:
     kept: list[object] = []
     with pytest.raises(InvalidInput):
-        kept.append(wrong(memory))
+        kept.append(wrong(lite))
+
+
+def test_every_method_of_a_vector_store_is_answered_by_the_users_own() -> None:
+    own = {name for kind in (TrackedVectorStore, Finding) for name in vars(kind)}
+    public = {name for name in vars(VectorStore) if not name.startswith("_")}
+    # These end in from_texts, which makes the store.
+    assert public - own == {"from_documents", "afrom_documents", "afrom_texts"}
