@@ -239,10 +239,15 @@ def group(messages: Sequence[BaseMessage], at: int, end: int) -> tuple[int, ...]
     message = messages[at]
     if isinstance(message, ToolMessage):
         caller = next(
-            (one for one in range(at - 1, -1, -1) if _calls(messages[one], message)), None
+            (
+                one
+                for one in range(at - 1, -1, -1)
+                if message.tool_call_id in call_ids(messages[one])
+            ),
+            None,
         )
         return () if caller is None else group(messages, caller, end)
-    waiting = {one["id"] for one in message.tool_calls} if isinstance(message, AIMessage) else set()
+    waiting = call_ids(message)
     places = [at]
     for place in range(at + 1, end if waiting else at):
         one = messages[place]
@@ -254,10 +259,11 @@ def group(messages: Sequence[BaseMessage], at: int, end: int) -> tuple[int, ...]
     return tuple(places)
 
 
-def _calls(message: BaseMessage, result: ToolMessage) -> bool:
-    return isinstance(message, AIMessage) and any(
-        one["id"] == result.tool_call_id for one in message.tool_calls
-    )
+def call_ids(message: BaseMessage) -> set[str]:
+    """Return the ids of a message's tool calls, those included whose arguments were no JSON."""
+    if not isinstance(message, AIMessage):
+        return set()
+    return {one["id"] for one in (*message.tool_calls, *message.invalid_tool_calls) if one["id"]}
 
 
 def recalled(record: Record) -> AnyMessage:
@@ -276,12 +282,8 @@ def recalled(record: Record) -> AnyMessage:
 
 def paired(messages: Sequence[Any]) -> list[Any]:
     """Return messages without the calls that have no result among them, and the other way round."""
-    open_calls: dict[str, None] = {}
     answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
-    for one in messages:
-        if isinstance(one, AIMessage):
-            open_calls.update((call["id"], None) for call in one.tool_calls if call["id"])
-    alone = open_calls.keys() - answered
+    alone = {call for one in messages for call in call_ids(one)} - answered
     if not alone and not answered:
         return list(messages)
     return repaired(messages, alone, True)

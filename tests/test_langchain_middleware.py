@@ -13,13 +13,21 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelFallbackMiddleware
 from langchain.tools import tool
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    HumanMessage,
+    InvalidToolCall,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 from pairing import problems
 
 from dellm import HashingEmbedder, InvalidInput, Memory
 from dellm_langchain import DeLLMSaver
 from dellm_langchain.middleware import ContextMiddleware, DeLLMMiddleware
+from dellm_langchain.middleware_choosing import group, paired
 
 APPLE, BOAT, CLOCK = "the apple is red", "a boat sails on the lake", "old clocks tick slowly"
 ASKED = "which colour has the apple"
@@ -160,6 +168,18 @@ def test_calls_and_their_results_come_together_or_not_at_all(small: Memory, way:
     assert isinstance(calls, AIMessage)
     assert isinstance(result, ToolMessage)
     assert {one["id"] for one in calls.tool_calls} >= {result.tool_call_id}
+
+
+def test_a_call_that_could_not_be_read_comes_with_its_result_as_well() -> None:
+    bad = InvalidToolCall(name="lookup", args="{", id="bad", error="no JSON")
+    call = ToolCall(name="lookup", args={}, id="good")
+    caller = AIMessage("", tool_calls=[call], invalid_tool_calls=[bad])
+    results = [ToolMessage("found", tool_call_id="good"), ToolMessage("no", tool_call_id="bad")]
+    messages = [HumanMessage(BOAT), caller, *results, HumanMessage(APPLE)]
+    assert [group(messages, at, 4) for at in range(4)] == [(0,), *[(1, 2, 3)] * 3]
+    assert paired(messages) == messages
+    assert paired([messages[0], caller, messages[4]]) == [messages[0], messages[4]]
+    assert group([*results], 0, 2) == ()
 
 
 def test_the_turn_is_whole_in_every_call_of_it(small: Memory) -> None:
