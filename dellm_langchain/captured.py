@@ -5,9 +5,8 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 
@@ -22,50 +21,13 @@ from .calls import (
     messages_within,
     returned,
 )
+from .captured_parts import Kept, Place, Reply, Tool
 from .injection import calling_tool, reads_state
 
 if TYPE_CHECKING:
     from uuid import UUID
 
 _Meta = Mapping[str, Any]
-
-
-class _Place(NamedTuple):
-    """Where in the tree of runs a run is: what its calls inherit."""
-
-    root: UUID
-    steps: tuple[tuple[str, int | None], ...] = ()
-    tasks: tuple[str, ...] = ()
-    node: str = ""
-    tools: tuple[UUID, ...] = ()
-    runs: tuple[UUID, ...] = ()
-
-
-class _Reply(NamedTuple):
-    call: Call
-    generated: int
-    names: frozenset[str | None]
-    text: int
-
-
-@dataclass(slots=True)
-class _Kept:
-    call: Call
-    weight: int
-    keys: tuple[Hashable, ...]
-    agent: object
-    replies: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Tool:
-    tool_call_id: str | None
-    name: str
-    place: _Place
-    reads_state: bool
-    input: int | None
-    owner: Hashable = None
-    outputs: set[int] = field(default_factory=set)
 
 
 class Captured:
@@ -79,12 +41,12 @@ class Captured:
     def __init__(self, *, calls: int = 4_096, size: int = 128_000_000) -> None:
         self._most_calls, self._most_size, self._size = calls, size, 0
         self._lock = RLock()
-        self._places: OrderedDict[UUID, _Place] = OrderedDict()
-        self._kept: OrderedDict[UUID, _Kept] = OrderedDict()
+        self._places: OrderedDict[UUID, Place] = OrderedDict()
+        self._kept: OrderedDict[UUID, Kept] = OrderedDict()
         self._index = CallIndex(lost=16 * calls)
-        self._replies: dict[str, list[_Reply]] = {}
+        self._replies: dict[str, list[Reply]] = {}
         self._moment = 0
-        self._tools: OrderedDict[UUID, _Tool] = OrderedDict()
+        self._tools: OrderedDict[UUID, Tool] = OrderedDict()
         self._tool_calls: dict[str, list[UUID]] = {}
         self._given: weakref.WeakValueDictionary[int, BaseMessage] = weakref.WeakValueDictionary()
         self._said: dict[int, Hashable] = {}
@@ -276,7 +238,7 @@ class Captured:
                 if kept and message.id and said is not None:
                     agent = kept.agent if isinstance(kept.agent, str) else message.name
                     text = hash(str(message.text)) if self._everywhere else 0
-                    reply = _Reply(kept.call, said, frozenset({message.name, agent}), text)
+                    reply = Reply(kept.call, said, frozenset({message.name, agent}), text)
                     self._replies.setdefault(message.id, []).append(reply)
                     kept.replies.append(message.id)
 
@@ -295,7 +257,7 @@ class Captured:
             return
         tool = calling_tool()
         reads = reads_state(tool, store_tells=store_tells())
-        run = _Tool(tool_call_id, name, place, reads, fingerprint(inputs), owner())
+        run = Tool(tool_call_id, name, place, reads, fingerprint(inputs), owner())
         with self._lock:
             self._tools[run_id] = run
             for around in (self._tools.get(one) for one in place.tools):
@@ -319,7 +281,7 @@ class Captured:
 
     def _entered(
         self, run_id: UUID, parent: UUID | None, metadata: _Meta, *, tool: bool = False
-    ) -> _Place | None:
+    ) -> Place | None:
         place = self._place(run_id, parent, metadata)
         if place is None:
             return None
@@ -332,13 +294,13 @@ class Captured:
                 self._places.popitem(last=False)
         return place
 
-    def _place(self, run_id: UUID, parent: UUID | None, metadata: _Meta) -> _Place | None:
+    def _place(self, run_id: UUID, parent: UUID | None, metadata: _Meta) -> Place | None:
         above = self._places.get(parent) if parent else None
         ns, thread = metadata.get("langgraph_checkpoint_ns"), metadata.get("thread_id")
         if above is None:
             if ns is None and thread is None and not self._everywhere:
                 return None
-            above = _Place(run_id)
+            above = Place(run_id)
         steps = stepped(above.steps, thread, metadata.get("langgraph_step"))
         if ns is None:
             return above if steps is above.steps else above._replace(steps=steps)
@@ -351,7 +313,7 @@ class Captured:
             self._moment += 1
             return self._moment
 
-    def _tool_call_around(self, place: _Place) -> str | None:
+    def _tool_call_around(self, place: Place) -> str | None:
         with self._lock:
             around = [self._tools.get(one) for one in reversed(place.tools)]
         return next((one.tool_call_id for one in around if one and one.tool_call_id), None)
@@ -372,13 +334,13 @@ class Captured:
             self._systems.popitem(last=False)
         return found
 
-    def _keep(self, call: Call, place: _Place, agent: object) -> None:
+    def _keep(self, call: Call, place: Place, agent: object) -> None:
         keys: list[Hashable] = [("task", one) for one in call.tasks]
         keys += [("tool", one) for one in place.tools]
         keys += [("step", call.owner, *one) for one in call.steps if call.tasks]
         if self._everywhere:
             keys += [("run", one) for one in (*place.runs, call.run_id)]
-        kept = _Kept(call, call.prompt.weight, tuple(keys), agent)
+        kept = Kept(call, call.prompt.weight, tuple(keys), agent)
         self._kept[call.run_id] = kept
         self._size += kept.weight
         self._index.add(call, keys)
