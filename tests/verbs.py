@@ -36,7 +36,10 @@ from dellm import (
 THREADS = ("a", "ab", "a%", "a_b", "a/b", "%", "t")
 WAYS = ("meaning", "keyword", "both")
 NAMESPACES = ("", "a%", "%")
-NOT_OF_A_WORKSPACE = {"open", "close", "workspace", "id", "identity", "rebuilder", "after_forget"}
+NOT_OF_A_WORKSPACE = {
+    *("open", "close", "workspace", "id", "identity", "rebuilder", "after_forget"),
+    "items.embedder",
+}
 # The verbs of `memory.checkpoints` are named "checkpoints.get" and so on, as those of `memory.items`.
 GROUPS = {"checkpoints", "conversations", "elsewhere", "items"}
 
