@@ -382,3 +382,46 @@ def test_of_two_tools_only_the_one_that_read_the_document_is_tied_to_it(
     left = [one.text for one in graph.get_state(at()).values["messages"]]
     assert "sunny in rome" in left
     assert len(left) == 3
+
+
+def test_agents_of_many_users_share_a_store_and_forget_each_for_themselves(memory: Memory) -> None:
+    shared = InMemoryVectorStore(Words())
+    shared.add_documents(documents())
+    tracked = track(shared, memory, workspace="user_id", name="shared")
+    retriever = tracked.as_retriever(search_kwargs={"k": 1})
+    found = create_retriever_tool(retriever, "library", "Search the library.")
+    saver = DeLLMSaver(memory, workspace="user_id")
+    graph = create_agent(Parrot(), [found], checkpointer=saver)
+    asked = {"messages": [HumanMessage("call:library(bank vault)")]}
+    for name in ("ann", "bob"):
+        run(graph, asked, at(user_id=name), "ainvoke")
+    ann, bob = memory.workspace("ann"), memory.workspace("bob")
+    before = graph.get_state(at(user_id="bob")).values
+    ann.forget(ids=[secret(ann)])
+    assert ann.scan(CANARY, files=False).places == ()
+    assert graph.get_state(at(user_id="bob")).values == before
+    assert secret(bob)
+    assert held(shared) == {"d0", "d1", "d2", "d3"}
+    run(graph, asked, at("again", user_id="ann"))
+    assert ann.scan(CANARY, files=False).places == ()
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+def test_a_document_that_is_forgotten_in_the_middle_of_a_run_leaves_nothing_behind(
+    memory: Memory, store: Any, durability: str
+) -> None:
+    def retrieve(state: State) -> dict[str, Any]:
+        return {"context": store.similarity_search(state["messages"][-1].text, k=1)}
+
+    def generate(state: State) -> dict[str, Any]:
+        memory.forget(ids=[secret(memory)])
+        return {"messages": [Parrot().invoke([HumanMessage(joined(state["context"]))])]}
+
+    build = StateGraph(State)
+    build.add_sequence([retrieve, generate])
+    build.add_edge(START, "retrieve")
+    graph = build.compile(checkpointer=DeLLMSaver(memory))
+    run(graph, {"messages": [HumanMessage(VAULT)]}, at(), durability=durability)
+    assert memory.scan(CANARY, files=False).places == ()
+    assert held(store.store) == {"d0", "d1", "d2"}
+    assert CANARY not in repr(graph.get_state(at()).values)
