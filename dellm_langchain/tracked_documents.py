@@ -48,17 +48,20 @@ class Shelf:
         """Return where the calling code runs; InvalidInput where its config names no workspace."""
         return here(self.memory, self.key)
 
-    def read(self, where: Here, documents: Sequence[Document]) -> list[Document | None]:
+    def known(self, where: Here, documents: Sequence[Document]) -> list[Document | None]:
         """Return found documents with the ids of their records, None for what was forgotten.
 
-        They count as read by the running code. One that was made of another that has a record, by
-        cutting it down, goes with that.
+        One that was made of another that has a record, by cutting it down, goes with that.
         """
         foreign = [self._foreign(one, one.id, _parent(one)) for one in documents]
         ids = where.memory.elsewhere.take(self.name, foreign, noted=self.noted)
-        where.read(one for one in ids if one is not None)
         pairs = zip(documents, ids, strict=True)
         return [None if id_ is None else _named(one, id_) for one, id_ in pairs]
+
+    @staticmethod
+    def read(where: Here, documents: Sequence[Document]) -> None:
+        """Note that the running code was given these documents with their ids."""
+        where.read(one.metadata[ID] for one in documents)
 
     def add(
         self, where: Here, documents: Sequence[Document], names: Sequence[str]

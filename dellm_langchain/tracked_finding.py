@@ -38,20 +38,39 @@ class Finding(VectorStore):
         """Return what was found without what is forgotten; a list of documents, or of pairs."""
         if not isinstance(found, list) or not found or not all(map(_document, found)):
             return found
-        documents = self._shelf.read(where, [one for one in map(_document, found) if one])
+        documents = self._shelf.known(where, [one for one in map(_document, found) if one])
         if None in documents:
             self._copies.again(where.memory)
         pairs = zip(found, documents, strict=True)
         return [_with(one, document) for one, document in pairs if document is not None]
 
+    def _read(self, where: Here, kept: Any, wanted: object) -> Any:
+        """Return what was kept, so many as are wanted, as read by the running code."""
+        if not isinstance(kept, list):
+            return kept
+        given = kept[:wanted] if type(wanted) is int and wanted >= 0 else kept
+        self._shelf.read(where, [one for one in map(_document, given) if one])
+        return given
+
     def _find(self, find: Callable[..., Any], *said: Any, **options: Any) -> Any:
-        where = self._ready()
-        return self._kept(where, find(*said, **options))
+        where, wanted = self._ready(), options.get("k")
+        found = find(*said, **options)
+        kept = self._kept(where, found)
+        while (k := _wider(wanted, options.get("k"), found, kept)) is not None:
+            options["k"] = k
+            found = find(*said, **options)
+            kept = self._kept(where, found)
+        return self._read(where, kept, wanted)
 
     async def _a_find(self, find: Callable[..., Any], *said: Any, **options: Any) -> Any:
-        where = await self._a_ready()
+        where, wanted = await self._a_ready(), options.get("k")
         found = await find(*said, **options)
-        return await asyncio.to_thread(self._kept, where, found)
+        kept = await asyncio.to_thread(self._kept, where, found)
+        while (k := _wider(wanted, options.get("k"), found, kept)) is not None:
+            options["k"] = k
+            found = await find(*said, **options)
+            kept = await asyncio.to_thread(self._kept, where, found)
+        return self._read(where, kept, wanted)
 
     def search(self, query: str, search_type: str, **kwargs: Any) -> list[Document]:
         """As the store's."""
@@ -188,6 +207,14 @@ class Finding(VectorStore):
         """As the store's."""
         found: list[Document] = await self._a_find(self._store.aget_by_ids, ids)
         return found
+
+
+def _wider(wanted: object, asked: object, found: Any, kept: Any) -> int | None:
+    """Return how many to ask for, where what is forgotten took the place of what was wanted."""
+    if type(wanted) is not int or type(asked) is not int or not isinstance(found, list):
+        return None
+    full = len(found) >= asked > 0
+    return 2 * asked + wanted if full and len(kept) < min(wanted, len(found)) else None
 
 
 def _document(one: object) -> Document | None:

@@ -56,4 +56,7 @@ class TrackedRetriever(Placed):
 
     def _kept(self, found: list[Document]) -> list[Document]:
         shelf: Shelf = self.shelf
-        return [one for one in shelf.read(shelf.here(), found) if one is not None]
+        where = shelf.here()
+        kept = [one for one in shelf.known(where, found) if one is not None]
+        shelf.read(where, kept)
+        return kept

@@ -354,6 +354,22 @@ def test_a_suppressed_document_is_hidden_and_comes_back(memory: Memory) -> None:
     assert texts(tracked.similarity_search(QUERY, k=1)) == [SECRET]
 
 
+@pytest.mark.parametrize("asked", [1, 2, 3])
+def test_what_is_forgotten_takes_nobodys_place(lite: Memory, asked: int) -> None:
+    store = Sulking(Words())
+    store.add_texts([SECRET, f"{SECRET} ", f"{SECRET}  ", f"{SECRET}   ", *PLAIN])
+    tracked = track(store, lite, name="library")
+    tracked.similarity_search(QUERY, k=4)
+    lite.forget(SECRET)
+    assert len(tracked.pending) == 4
+    found = texts(tracked.similarity_search(QUERY, k=asked))
+    assert len(found) == asked
+    assert set(found) <= set(PLAIN)
+    assert texts(asyncio.run(tracked.asimilarity_search(QUERY, k=asked))) == found
+    assert len(tracked.max_marginal_relevance_search(QUERY, k=asked)) == asked
+    assert len(tracked.similarity_search(QUERY, k=9)) == 3
+
+
 def test_filters_and_what_only_the_store_has_are_passed_through(memory: Memory) -> None:
     tracked = track(library(), memory, name="library")
     only = tracked.similarity_search(QUERY, filter=lambda one: one.metadata["page"] == 1)
