@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from graphs import CLEAN, HEARD, STATEMENT, WORD, Parrot, Way, chat, latest
+from graphs import CLEAN, HEARD, STATEMENT, WORD, Parrot, Way, chat, latest, named
 from langchain_core.caches import InMemoryCache
 from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import FakeListLLM
@@ -345,3 +345,27 @@ def test_a_chat_history_ties_cached_replies_too(memory: Memory, method: str) -> 
     memory.forget(ids=[the(memory, "a clean", CLEAN[0])])
     assert texts(memory, "a clean") == [CLEAN[1]]
     assert memory.items.search("llm") == []
+
+
+SHAPES = [
+    "functional",
+    "agent in a tool",
+    "summarizing",
+    "fan-out",
+    "every kind of channel",
+    "subgraph",
+]
+
+
+@on_sqlite
+@pytest.mark.parametrize("name", SHAPES)
+def test_graphs_of_any_shape_forget_what_they_got_from_a_cache(memory: Memory, name: str) -> None:
+    specimen = named(name)
+    set_llm_cache(DeLLMCache(memory))
+    graph = specimen.build(DeLLMSaver(memory, **specimen.options))
+    for thread in ("t", "u"):
+        specimen.play(graph, {"configurable": {"thread_id": thread}})
+    assert memory.items.search("llm")
+    memory.forget(STATEMENT)
+    assert memory.scan(WORD, files=False).clean
+    assert memory.verify().ok
