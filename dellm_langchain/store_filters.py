@@ -56,13 +56,17 @@ class Filter:
             value = value_of(text) or {}
             return all(test(value.get(name)) for name, test in tests)
 
-        return cls(says, [one for name in wanted if (one := _group(name, wanted[name]))])
+        return cls(says, [one for name in wanted for one in _groups(name, wanted[name])])
 
 
-def _group(name: str, wanted: Any) -> list[str]:
+def _groups(name: str, wanted: Any) -> list[list[str]]:
     """Return of what one is in the JSON of every value that has what is asked for by a name."""
     key = _json(name)
-    return [f"{key}:{one}" for one in _beginnings(wanted)] if key and len(key) < LONGEST else []
+    ways = [f"{key}:{one}" for one in _beginnings(wanted)] if key and len(key) < LONGEST else []
+    if len(ways) < 2:
+        return [ways] if ways else []
+    # They differ in their last character. The rest is looked for first: mostly it is not there.
+    return [[ways[0][:-1]], ways]
 
 
 def _beginnings(wanted: Any) -> list[str]:

@@ -172,6 +172,37 @@ def test_each_user_has_a_store_of_their_own(memory: Memory) -> None:
     assert "bob" in texts(graph, "u", user="bob")[-1]
 
 
+def test_what_was_made_of_a_list_of_namespaces_goes_with_an_item_that_has_one(
+    memory: Memory,
+) -> None:
+    def shelve(query: str, runtime: ToolRuntime) -> str:
+        """Keep something in a namespace that says what it was made of."""
+        runtime.store.put(("shelf", words(query)), "k", {"n": 1})
+        return "kept"
+
+    def shelves(query: str) -> str:
+        """Tell how the namespaces are called."""
+        return words(query, *get_store().list_namespaces(prefix=("shelf",)))
+
+    store = DeLLMStore(memory)
+    store.put(("other",), "k", {"n": 1})
+    graph = create_agent(
+        Parrot(),
+        [tool(shelve), tool(shelves)],
+        middleware=[Window(latest)],
+        checkpointer=DeLLMSaver(memory),
+        store=store,
+    )
+    say(graph, f"{STATEMENT} call:shelve", at("one"))
+    say(graph, CLEAN[0], at("two"))
+    say(graph, "call:shelves(x)", at("two"))
+    assert WORD in texts(graph, "two")[-1]
+    memory.forget(STATEMENT)
+    assert store.list_namespaces() == [("other",)]
+    assert texts(graph, "two")[2:] == ["call:shelves(x)"]
+    clean(memory, graph)
+
+
 def test_a_late_item_of_what_was_forgotten_meanwhile_is_not_kept(memory: Memory) -> None:
     def forgetful(query: str, runtime: ToolRuntime) -> str:
         """Keep what was said, after the user had it forgotten."""
