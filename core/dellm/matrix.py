@@ -94,8 +94,9 @@ def _scored(
 
 def _extend(held: _Matrix, tx: Tx, ws: int) -> None:
     found = tx.all(
-        "select id, data, thread from embedding join record using (ws, id) "
-        "where ws = :ws and id > :after order by id",
+        "select v.id, v.data, r.thread from embedding v "
+        "join record r on r.ws = :ws and r.id = v.id "
+        "where v.ws = :ws and v.id > :after order by v.id",
         ws=ws,
         after=held.indexed_to,
     )
