@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from dellm import DatabaseClosed
+
 _log = logging.getLogger(__name__)
 
 
@@ -46,6 +48,8 @@ class Sweeper:
         while not self._stop.wait(minutes * 60):
             try:
                 self._sweep()
+            except DatabaseClosed:
+                break
             except Exception as error:  # noqa: BLE001 - the database may be away for a while
                 _log.warning("Sweeping a store failed with %s.", type(error).__name__)
         if not future.cancelled():

@@ -485,6 +485,9 @@ def test_a_sweeper_deletes_what_is_over_until_it_is_stopped(
     assert ended.done()
     assert store.stop_ttl_sweeper()
     assert DeLLMStore(memory).start_ttl_sweeper().done()
+    ended = store.start_ttl_sweeper(0.0001)
+    memory.close()
+    ended.result(timeout=30)
 
 
 # tenants, parents, writers
