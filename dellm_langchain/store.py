@@ -91,7 +91,8 @@ class DeLLMStore(BaseStore):
                 made.stop_ttl_sweeper()
 
     def setup(self) -> None:
-        """Do nothing: opening the memory has made its tables."""
+        """See that the database answers; opening the memory has made its tables."""
+        self.memory.items.get(FAMILY, [])
 
     def for_workspace(self, name: str) -> Self:
         """Return this store for one workspace: for the calls outside of any run."""
