@@ -213,7 +213,7 @@ def test_a_late_item_of_what_was_forgotten_meanwhile_is_not_kept(memory: Memory)
     store = DeLLMStore(memory)
     store.put(("mem",), "late", {"text": "what was there"})
     graph = create_agent(Parrot(), [tool(forgetful)], checkpointer=DeLLMSaver(memory), store=store)
-    say(graph, f"{STATEMENT} call:forgetful")
+    say(graph, f"{STATEMENT} call:forgetful", durability="sync")
     assert kept(memory) == ["what was there"]
     clean(memory, graph)
 
