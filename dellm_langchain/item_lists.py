@@ -135,9 +135,7 @@ class ItemList:
         )
         return min([most, *changed, *other])
 
-    def grow(
-        self, objects: Sequence[Any], ids: Sequence[int], states: Mapping[int, State]
-    ) -> None:
+    def grow(self, objects: Sequence[Any], ids: Sequence[int], states: Mapping[int, State]) -> None:
         """Become the list that this one is the beginning of; of that nothing is looked at again.
 
         In place, since what is kept of it would be copied at every step. The beginning may be other

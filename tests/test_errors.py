@@ -29,11 +29,15 @@ from dellm import (
     Body,
     Checkpoint,
     Checkpoints,
+    Conversations,
+    Elsewhere,
+    Foreign,
     Items,
     Keep,
     Literal,
     Memory,
     Place,
+    Saying,
     TaskWrite,
 )
 from dellm.errors import (
@@ -205,6 +209,26 @@ VERBS: dict[str, dict[str, Any]] = {
     "items.sweep": {"family": "store"},
     "items.clear": {"family": "store", "prefix": ("a",)},
     "items.digest": {"parts": ["a", "b"]},
+    "conversations.read": {"thread": "t", "last": 1, "before": 2},
+    "conversations.add": {
+        "thread": "t",
+        "said": [Saying(Draft("kept", thread="t", framework_id="f"))],
+        "trusted": 0,
+        "ended": 0,
+    },
+    "conversations.end": {"thread": "t"},
+    "elsewhere.take": {
+        "place": "docs",
+        "documents": [Foreign("1", Atom(Draft("kept", kind="document")), "a.pdf")],
+        "new": False,
+        "noted": True,
+        "thread": "t",
+        "trusted": 0,
+    },
+    "elsewhere.put": {"place": "docs", "records": {"1": 1}},
+    "elsewhere.gone": {"place": "docs"},
+    "elsewhere.places": {},
+    "elsewhere.drop": {"place": "docs", "names": ["1"], "gone": True},
     "checkpoints.put": {"new": checkpoint(), "trusted": 0},
     "checkpoints.put_writes": {
         "place": HERE,
@@ -281,9 +305,17 @@ WRONG: tuple[Any, ...] = (
 )
 
 
+GROUPS: dict[str, type] = {
+    "checkpoints": Checkpoints,
+    "conversations": Conversations,
+    "elsewhere": Elsewhere,
+    "items": Items,
+}
+
+
 def method(verb: str) -> Callable[..., Any]:
     group, _, name = verb.rpartition(".")
-    return getattr({"checkpoints": Checkpoints, "items": Items}.get(group, Memory), name)
+    return getattr(GROUPS.get(group, Memory), name)
 
 
 def parameters(verb: str) -> list[str]:

@@ -20,6 +20,7 @@ from .arguments import (
     check_text,
     check_whole,
     texts,
+    whole_numbers,
 )
 from .cells import Atom
 from .checkpoints import Checkpoints
@@ -135,6 +136,7 @@ class Elsewhere:
         """
         check_text(place, "place=")
         check_mapping(records, "records=")
+        whole_numbers(records.values(), "records=")
         names = texts(records, "records=")
         with self._engine.writing(self.workspace) as (tx, scope):
             _drop(tx, scope.ws, place, names)
