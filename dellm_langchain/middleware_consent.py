@@ -12,8 +12,9 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt, interrupt
 
-from dellm import Plan, consent
+from dellm import Match, Plan, consent
 from dellm.consent import Kind
+from dellm.memory import Selection
 
 from .questions import Question
 
@@ -46,8 +47,10 @@ def question(
 ) -> Question:
     """Return the value of the interrupt: what would go, by ids of records and counts.
 
-    `plan` is the token, `rest` what else was said, as records; `remark` says why it is asked again: "unclear", "changed", "not in the
-    plan", "goes with it" (what is to stay was made from what is to go).
+    `plan` is the token, `rest` what else was said, as records; `remark` says why it is asked again:
+    "unclear", "changed", "not in the plan", "goes with it" (what is to stay was made from what is
+    to go). `rebuilt` are made anew without what goes. `found` is for planning it again: of each
+    match its id, whether it was found by what it says, and at which characters.
     """
     said = {
         "action": FORGET,
@@ -55,14 +58,28 @@ def question(
         "count": len(visible(plan)),
         "ids": visible(plan),
         "matches": [one.id for one in plan.matches if plan.entries[one.id].kind != "state"],
+        "rebuilt": [one.id for one in plan.rebuilds],
         "suspects": [one.id for one in plan.suspects],
         "held": [one.id for one in plan.held],
         "threads": len(plan.threads),
         "everything": everything,
         "rest": list(rest),
+        "found": found_in(plan),
         "remark": remark,
     }
     return Question(said)
+
+
+def found_in(plan: Plan) -> list[list[Any]]:
+    """Return what a question says of a plan's matches, to be read by `again`."""
+    by_content = plan.selector.by_content
+    return [[one.id, by_content(one.id), [list(at) for at in one.spans]] for one in plan.matches]
+
+
+def again(found: Sequence[Sequence[Any]]) -> Selection:
+    """Return the selector of the matches that a question names."""
+    matches = [Match(id_, "asked for", tuple((a, b) for a, b in at)) for id_, _, at in found]
+    return Selection(matched=tuple(matches), named=tuple(one[0] for one in found if not one[1]))
 
 
 def answers(value: Mapping[str, Any]) -> list[Any]:

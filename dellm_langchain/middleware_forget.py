@@ -32,7 +32,7 @@ from .capture import captured
 from .messages import draft_of, text_of
 from .middleware_consent import shown
 from .middleware_run import MemoryMiddleware, Run, resuming
-from .middleware_settling import Outcome, Settling, code_of, wished
+from .middleware_settling import Outcome, Settling, wished, wished_before
 
 RECENT = 20  # newest records of a thread among which a request's own are looked for
 
@@ -146,17 +146,17 @@ class _Turn:
         run.settled()
         for message, _ in fresh:
             erase_request(run, message)
-        code, ids = wished(run, [request for _, request in fresh])
+        wish = wished(run, [request for _, request in fresh])
         rests = [HumanMessage(one.rest, id=f"{m.id}-rest") for m, one in fresh if one.rest.strip()]
         known = run.remembered(rests)
-        settling = Settling(run, self._messages, code, ids, rest=known)
+        settling = Settling(run, self._messages, *wish, rest=known)
         return self._update(settling.settled(None), rests)
 
     def settled(self, question: Mapping[str, Any]) -> Update:
         """Do what was answered to a question that was asked before."""
         run = self._run
-        ids, rest = question["matches"], question["rest"]
-        settling = Settling(run, self._messages, code_of(question), ids, rest=rest)
+        rest = question["rest"]
+        settling = Settling(run, self._messages, *wished_before(question), rest=rest)
         outcome = settling.settled(question["plan"])
         return self._update(outcome, self._rests(rest))
 
@@ -175,7 +175,7 @@ class _Turn:
         return [one for one, _ in found]
 
     def _update(self, outcome: Outcome, rests: Sequence[HumanMessage]) -> Update:
-        removed = {one.id: one for one in (*self._removed(), *outcome.removed)}
+        removed = {one.id: one for one in (*self._removed(), *outcome.changed)}
         if self._others:  # they are answered next, so that nothing may stand after them
             return {"messages": [*removed.values(), *rests]}
         said = self._run.said(outcome.text, **outcome.metadata)

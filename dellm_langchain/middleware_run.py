@@ -10,20 +10,20 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 from uuid import uuid4
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config
 
-from dellm import InvalidInput, Memory, Place
+from dellm import InvalidInput, Memory, NotFound, Place
 
 from .addresses import thread_name
 from .call_places import parsed
-from .messages import draft_of
+from .messages import draft_of, recipe
 from .objects import REFUSED, Objects
 from .saver import PAUSE, WAIT, DeLLMSaver
 from .workspace import Workspace
@@ -158,6 +158,19 @@ class Run:
         made = [one.id for one in self.memory.remember_many(drafts)]
         self.know(zip(listed, made, strict=True), generation)
         return made
+
+    def rebuilt(self, old: BaseMessage, id_: int) -> AnyMessage | None:
+        """Return what takes the place of a message whose record was made anew as `id_`, if it does."""
+        if self.kept is None:
+            return None
+        generation, serde = self.generation(), self.kept.serde
+        try:
+            one = self.memory.get(id_)
+        except NotFound:  # somebody has just had the rest of it forgotten, too
+            return None
+        new = recipe(one.role, one.text, old.id, one.payload, serde, one.metadata).make()
+        self.know([(new, id_)], generation)
+        return cast("AnyMessage", new)
 
     def said(self, text: str, **metadata: Any) -> AIMessage:
         """Return a message of the assistant that no model made; the text holds no content."""

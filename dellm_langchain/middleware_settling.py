@@ -19,8 +19,9 @@ from dellm import (
     wishes,
 )
 from dellm.consent import Kind
+from dellm.memory import Selection
 
-from .middleware_consent import Answer, answers, question, read, token_of, visible
+from .middleware_consent import Answer, again, answers, question, read, token_of, visible
 from .middleware_run import Run
 from .questions import Question
 
@@ -33,44 +34,45 @@ SAYS = {
     STRETCH: "Tell me how many of the last messages to forget. Nothing was forgotten.",
 }
 NO = "Nothing was forgotten."
+_EVERYTHING = Selection(everything=True)
 DONE = "Forgotten: {count} of the things I remembered (receipt {receipt})."
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended: what to tell the user (no content), and the messages that the state loses."""
+    """How it ended: what to tell the user (no content), and what changes in the state's messages."""
 
     text: str
-    removed: tuple[RemoveMessage, ...] = ()
+    changed: tuple[AnyMessage | RemoveMessage, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 def wished(
     run: Run, requests: Sequence[Request], apart: Sequence[int] = ()
-) -> tuple[int, list[int]]:
+) -> tuple[int, Selection]:
     """Return what requests come down to: a code and, for IDS, the records that match.
 
     Records `apart`, which hold the requests themselves, are no reason to think that one is found.
     """
     codes: set[int] = set()
-    ids: set[int] = set()
+    plans: list[Plan] = []
     for request in requests:
         wish = wishes.wish_of(run.memory, request, run.thread or "", apart=apart)
         plan = _guessed(run.memory, wish)
         if plan is EVERYTHING or (plan and wish.total and not wish.kept):
-            return EVERYTHING, []
+            return EVERYTHING, _EVERYTHING
         if isinstance(plan, Plan):
-            ids.update(one.id for one in plan.matches)
+            plans.append(plan)
         elif wish.stretch:
             codes.add(STRETCH)
         else:
             codes.add(UNCLEAR if request.needs_question else NOTHING)
-    return (IDS, sorted(ids)) if ids else (max(codes), [])
+    return (IDS, wishes.matched(plans)) if plans else (max(codes), Selection())
 
 
-def code_of(asked: Mapping[str, Any]) -> int:
-    """Return the code of what a question asks about."""
-    return EVERYTHING if asked["everything"] else IDS
+def wished_before(asked: Mapping[str, Any]) -> tuple[int, Selection]:
+    """Return what a question asks about, as `wished` did."""
+    return (EVERYTHING, _EVERYTHING) if asked["everything"] else (IDS, again(asked["found"]))
 
 
 def _guessed(memory: Memory, wish: wishes.Wish) -> Plan | int | None:
@@ -84,7 +86,8 @@ def _guessed(memory: Memory, wish: wishes.Wish) -> Plan | int | None:
 class Settling:
     """Asks about a plan and does what is answered, within one task that LangGraph may restart.
 
-    `messages` are those of the state, `ids` the matches, `rest` records that the question names.
+    `messages` are those of the state, `code` and `selection` as of `wished`, `rest` records that the
+    question names.
     """
 
     def __init__(
@@ -92,14 +95,14 @@ class Settling:
         run: Run,
         messages: Sequence[AnyMessage],
         code: int,
-        ids: Sequence[int],
+        selection: Selection,
         *,
         rest: Sequence[int] = (),
     ) -> None:
         self._run = run
         self._messages = messages
         self._code = code
-        self._ids = ids
+        self._selection = selection
         self._rest = rest
         self._plan: Plan | None = None
         self._question = Question()
@@ -141,7 +144,7 @@ class Settling:
         ids = set(answer.ids)
         if answer.kind is Kind.EXCEPT:
             ids = {one.id for one in plan.matches}.difference(answer.ids)
-        part = self._run.memory.plan(ids=sorted(ids)) if ids else None
+        part = self._run.memory.plan(**wishes.matched([plan], ids)) if ids else None
         if not part:
             return Outcome(NO)
         if answer.kind is Kind.EXCEPT and set(answer.ids).intersection(part.ids):
@@ -150,8 +153,8 @@ class Settling:
 
     def _asks(self, remark: str | None) -> Outcome | None:
         """Put the question for what the plan is now; an outcome where nothing is left to ask about."""
-        memory, everything = self._run.memory, self._code == EVERYTHING
-        plan = memory.plan(everything=True) if everything else memory.plan(ids=self._ids)
+        everything = self._code == EVERYTHING
+        plan = self._run.memory.plan(**self._selection)
         if not visible(plan):
             return Outcome(SAYS[NOTHING])
         self._plan = plan
@@ -159,16 +162,21 @@ class Settling:
         return None
 
     def _erased(self, plan: Plan) -> Outcome | None:
-        known = self._run.records_of(self._messages)
-        going = set(plan.ids)
+        run = self._run
+        known = run.records_of(self._messages)
         try:
-            receipt = self._run.memory.forget(plan)
+            receipt = run.memory.forget(plan)
         except (PlanChanged, NothingMatched):
             return self._asks("changed")
-        gone = [
-            RemoveMessage(id=one.id)
+        changed = tuple(
+            self._after(one, receipt.rebuilt.get(record or 0))
             for one, record in zip(self._messages, known, strict=True)
-            if record in going and one.id is not None
-        ]
+            if record in receipt.ids and one.id is not None
+        )
         text = DONE.format(count=len(visible(plan)), receipt=receipt.number)
-        return Outcome(text, tuple(gone), {"dellm_receipt": receipt.number})
+        return Outcome(text, changed, {"dellm_receipt": receipt.number})
+
+    def _after(self, message: AnyMessage, rebuilt: int | None) -> AnyMessage | RemoveMessage:
+        """Return what the state is told of a message whose record went, `rebuilt` is the new one."""
+        anew = None if rebuilt is None else self._run.rebuilt(message, rebuilt)
+        return RemoveMessage(id=message.id or "") if anew is None else anew

@@ -23,7 +23,7 @@ from .messages import text_of
 from .middleware_choosing import turn_start
 from .middleware_forget import asked_before
 from .middleware_run import MemoryMiddleware, Run, resuming
-from .middleware_settling import Outcome, Settling, code_of, wished
+from .middleware_settling import Outcome, Settling, wished, wished_before
 
 NAME = "forget_memory"
 REFUSED = (
@@ -50,7 +50,7 @@ def _proposed(run: Run, messages: list[Any], what: str, classifier: Classifier |
         return Outcome(REFUSED)  # what an agent inside a tool is told comes from a model
     question = asked_before(run) if resuming() else None
     if question is not None:
-        asked = Settling(run, messages, code_of(question), question["matches"])
+        asked = Settling(run, messages, *wished_before(question))
         return asked.settled(question["plan"])
     start = turn_start(messages)
     said = text_of(messages[start].content) if messages else ""

@@ -11,7 +11,11 @@ import pytest
 from agents import REQUEST, Ways, agent, asked, at, heard, resume, said, say, texts
 from graphs import STATEMENT, WORD, Parrot, lookup, recall, weather
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    ModelRetryMiddleware,
+    SummarizationMiddleware,
+)
 from langchain.tools import tool
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -22,6 +26,7 @@ from pairing import problems
 from dellm import InvalidInput, Memory
 from dellm_langchain import DeLLMSaver
 from dellm_langchain.middleware import ContextMiddleware, DeLLMMiddleware, ForgetMiddleware
+from dellm_langchain.summarizer import DeLLMSummarizer
 
 CODE = "QX7-2210"
 CONTROL = "the apple is red"
@@ -306,6 +311,36 @@ def test_a_question_is_answered_by_another_process(
     resume(graph, True)
     assert left(again) == []
     assert CONTROL in texts(graph)
+
+
+@pytest.mark.parametrize("answer", [True, "yes", {"ids": []}], ids=repr)
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_a_summary_that_says_it_too_is_made_anew_in_the_memory_and_in_the_state(
+    memory: Memory, way: str, answer: Any
+) -> None:
+    summing = SummarizationMiddleware(
+        Parrot(),
+        trigger=("messages", 6),
+        keep=("messages", 2),
+        summarizer=DeLLMSummarizer(Parrot(), memory),
+    )
+    graph = agent(memory, k=0, last=6, after=[summing])
+    for text in (CONTROL, STATEMENT, "hello", "boat", "lake"):
+        say(graph, text, way=way)
+    held = [one.text for one in memory.history("t") if one.kind == "summary"]
+    assert [WORD in one for one in held] == [True]
+    assert texts(graph)[0] == held[0]
+    say(graph, f"Please forget {WORD}", way=way)
+    question = asked(graph) or {}
+    assert len(question["rebuilt"]) == 1
+    assert set(question["rebuilt"]) <= set(question["matches"])
+    resume(graph, {"ids": question["matches"]} if answer == {"ids": []} else answer, way=way)
+    assert left(memory) == []
+    anew = [one.text for one in memory.history("t") if one.kind == "summary"]
+    assert ["apple" in one for one in anew] == [True]
+    assert texts(graph)[:-1] == [*anew, "boat", "lake"]
+    say(graph, ABOUT, way=way)
+    assert texts(graph)[0] == anew[0]
 
 
 class Outer(AgentMiddleware[Any, Any, Any]):

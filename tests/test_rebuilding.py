@@ -11,7 +11,8 @@ from threading import Barrier, BrokenBarrierError
 
 import pytest
 
-from dellm import InvalidInput, Memory, Plan, PlanChanged, Record, depth, ledger
+from dellm import Assistant, InvalidInput, Memory, Plan, PlanChanged, Record, depth, ledger
+from dellm.models import ExtractiveReader
 
 SECRET = "My door code is canaryqzxv."
 TEA = "I like tea."
@@ -187,6 +188,19 @@ def test_a_summary_that_is_named_goes_though_what_it_was_made_from_goes_too(thre
     assert three.plan("canaryqzxv", include=[old.id]).rebuilds == ()
     assert three.plan(thread="t").rebuilds == ()
     assert [one.id for one in three.plan("canaryqzxv", thread="t").rebuilds] == [old.id]
+
+
+@pytest.mark.parametrize("answers", [("yes",), ("all except 3", "yes"), ("only 2 and 4",)], ids=str)
+def test_an_assistant_has_it_rebuilt_whatever_it_was_asked_for_and_told(
+    three: Memory, answers: Sequence[str]
+) -> None:
+    old = summary(three, "said: canaryqzxv and tea", [1, 2])
+    chat = Assistant(three, ExtractiveReader(), thread="t")
+    assert chat.send('Forget canaryqzxv. Also forget "Oslo".').pending
+    for answer in answers:
+        chat.send(answer)
+    assert [one.text for one in three.history("t") if one.kind == "summary"] == [f"said: {TEA}"]
+    assert old.id not in [one.id for one in three.history("t")]
 
 
 def test_nothing_is_rebuilt_without_a_source_or_a_function(three: Memory) -> None:

@@ -262,7 +262,7 @@ class Assistant:
             Kind.EXCEPT: [id_ for id_ in matches if id_ not in kept],
             Kind.ALSO: sorted({*matches, *answer.ids}),
         }[answer.kind]
-        wish = wishes.chosen(ids)
+        wish = wishes.chosen(ids, waiting.plan)
         plan = wishes.plan_of(self.memory, wish) if ids else None
         if plan is None:
             return Reply("Nothing is left of it, so nothing was forgotten.")

@@ -25,7 +25,7 @@ from .items import Items
 from .plan import STRICT, Plan, Reach
 from .recall import Recall
 from .records import Context, Draft, Record
-from .selectors import Selector, Where
+from .selectors import Match, Selector, Where
 
 
 class Details(TypedDict, total=False):
@@ -62,6 +62,8 @@ class Selection(TypedDict, total=False):
     aliases: bool
     include: Sequence[int]
     exclude: Sequence[int]
+    matched: Sequence[Match]  # of a plan made before; instead of all others
+    named: Sequence[int]  # those of them that were not found by what they say
 
 
 class Memory(Recall):

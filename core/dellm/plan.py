@@ -242,7 +242,7 @@ class Plan:
                 workspace=data["workspace"],
                 mode=data["mode"],
                 reach=_reach(*data["reach"]),
-                selector=Selector(matched=matches),
+                selector=Selector(matched=matches, named=_not_rebuilt(matches, data)),
                 matches=matches,
                 dependents=tuple(
                     Dependent(one["id"], tuple(one["trace"]), one["copy"])
@@ -283,6 +283,11 @@ class Plan:
         nodes = set(self.ids)
         inner = {edge.child for edge in self.edges if edge.child < 0}
         return provenance.graph(nodes | inner, self.edges)
+
+
+def _not_rebuilt(matches: Iterable[Match], data: Mapping[str, Any]) -> tuple[int, ...]:
+    rebuilt = {one["id"] for one in data.get("rebuilt", ())}
+    return tuple(one.id for one in matches if one.id not in rebuilt)
 
 
 def digest_of(

@@ -140,7 +140,8 @@ def _found(
     groups = {id_: _copies(tx, scope.ws, id_) for id_ in asking}
     made = {id_ for id_ in asking if not going.isdisjoint(before[id_])}
     derived = {id_ for id_ in asking if not made.isdisjoint(groups[id_])}
-    matches = {one.id for one in plan.matches} - (derived if plan.selector.by_content else set())
+    found = {one.id for one in plan.matches if plan.selector.by_content(one.id)}
+    matches = {one.id for one in plan.matches} - (derived & found)
     twins = {
         id_: sorted(groups[id_] & asking - {id_})
         for id_ in sorted(asking)

@@ -54,7 +54,8 @@ class Selector:
     include: tuple[int, ...] = ()
     exclude: tuple[int, ...] = ()
     vector: Vector | None = field(default=None, repr=False, compare=False)
-    matched: tuple[Match, ...] | None = None  # of a plan kept at rest: its matches, by id
+    matched: tuple[Match, ...] | None = None  # of a plan made before: its matches, by id
+    named: tuple[int, ...] = ()  # those of `matched` that were not found by what they say
 
     @property
     def guesses(self) -> bool:
@@ -72,11 +73,10 @@ class Selector:
         """The quotes and values looked for in texts."""
         return tuple(one for one in (self.what, self.quote, self.value) if one is not None)
 
-    @property
-    def by_content(self) -> bool:
-        """Whether its matches are found by what they say, none of them by its id."""
+    def by_content(self, id_: int) -> bool:
+        """Whether a match was found by what it says, not by its id."""
         if self.matched is not None:
-            return True
+            return id_ not in self.named
         said = (*self.texts, self.keyword, self.meaning, self.description)
         return any(said) and self.ids is None and not self.include
 

@@ -67,9 +67,27 @@ def everything() -> Wish:
     return Wish((Selection(everything=True),), total=True)
 
 
-def chosen(ids: Sequence[int]) -> Wish:
-    """Return the wish for records that the user ticked."""
-    return Wish((Selection(ids=tuple(ids)),))
+def chosen(ids: Sequence[int], plan: Plan) -> Wish:
+    """Return the wish for records that the user ticked, looking at a plan."""
+    return Wish((matched([plan], ids),))
+
+
+def matched(plans: Iterable[Plan], ids: Iterable[int] | None = None) -> Selection:
+    """Return the selector of what plans have matched, without the words they were made by.
+
+    Only the matches with these `ids`, if any are given; others of them count as named by id.
+    """
+    found: dict[int, Match] = {}
+    named: set[int] = set()
+    for plan in plans:
+        for one in plan.matches:
+            found.setdefault(one.id, one)
+            if not plan.selector.by_content(one.id):
+                named.add(one.id)
+    wanted = sorted(found) if ids is None else sorted(set(ids))
+    named.update(set(wanted).difference(found))
+    matches = tuple(found.get(id_) or Match(id_, "named by id") for id_ in wanted)
+    return Selection(matched=matches, named=tuple(sorted(named.intersection(wanted))))
 
 
 def plan_of(memory: Memory, wish: Wish) -> Plan | None:
@@ -80,11 +98,7 @@ def plan_of(memory: Memory, wish: Wish) -> Plan | None:
     plans = [plan for one in wish.selections if (plan := _plan(memory, one, wish.kept))]
     if len(plans) < 2:
         return plans[0] if plans else None
-    matches: dict[int, Match] = {}
-    for match in (one for plan in plans for one in plan.matches):
-        matches.setdefault(match.id, match)
-    union = memory.plan(ids=sorted(matches))
-    return replace(union, matches=tuple(matches[one.id] for one in union.matches))
+    return memory.plan(**matched(plans))
 
 
 def _plan(memory: Memory, selection: Selection, kept: tuple[int, ...]) -> Plan:
