@@ -19,9 +19,10 @@ from dellm import Atom, Cell, Draft, Many, Sources
 from .addresses import START, Address
 from .messages import draft_of
 from .objects import REFUSED, Objects
-from .origins import Origins, Task
+from .origins import Origins
 from .shapes import typed
 from .taking import Taking
+from .tasks import Task
 from .workspace import Workspace
 from .writing import Writer
 

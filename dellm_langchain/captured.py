@@ -21,8 +21,9 @@ from .calls import (
     messages_within,
     returned,
 )
-from .captured_parts import Kept, Place, Reply, Tool
+from .captured_parts import Kept, Place, Reply, Run, Tool
 from .injection import calling_tool, reads_state
+from .raw_inputs import RawInputs
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -52,6 +53,7 @@ class Captured:
         self._said: dict[int, Hashable] = {}
         self._systems: OrderedDict[Hashable, tuple[weakref.ref[BaseMessage], UUID]] = OrderedDict()
         self._everywhere = False
+        self._under_way: OrderedDict[UUID, Run] = OrderedDict()  # root runs on threads
 
     def everywhere(self) -> None:
         """From now on keep also the calls that belong to neither a graph's task nor a thread."""
@@ -178,6 +180,16 @@ class Captured:
         same = self._given.get(id(message)) is message
         return same and self._said.get(id(message)) == saying(message)
 
+    def raw_inputs(self, thread_id: str, owner: Hashable) -> RawInputs:
+        """Return what the run under way on a thread was given; nothing where that is not sure."""
+        with self._lock:
+            found = [
+                run.inputs
+                for run in self._under_way.values()
+                if run.thread_id == thread_id and run.owner in {None, owner}
+            ]
+        return found[0] if len(found) == 1 else RawInputs()
+
     # What the handler reports.
 
     def chain_started(
@@ -187,7 +199,12 @@ class Captured:
         place = self._entered(run_id, parent, metadata)
         if place is not None and parent is None:
             found = list(messages_within(inputs))
+            thread = metadata.get("thread_id")
             with self._lock:
+                if thread is not None:
+                    self._under_way[run_id] = Run(str(thread), RawInputs(inputs))
+                    if len(self._under_way) > self._most_calls:
+                        self._under_way.popitem(last=False)
                 self._given.update((id(one), one) for one in found)
                 self._said.update((id(one), saying(one)) for one in found)
                 while len(self._said) > 4 * self._most_calls + len(self._given):
@@ -197,6 +214,7 @@ class Captured:
         """Forget the place of a run that is over."""
         with self._lock:
             self._places.pop(run_id, None)
+            self._under_way.pop(run_id, None)
 
     def call_started(
         self,
@@ -227,6 +245,8 @@ class Captured:
         )
         with self._lock:
             prompt.constants = frozenset(self._constants(call))
+            if (run := self._under_way.get(call.root)) is not None and call.owner is not None:
+                run.owner = call.owner
             self._keep(call, place, metadata.get("lc_agent_name"))
 
     def call_ended(self, run_id: UUID, messages: Iterable[BaseMessage]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from .calls import Call
+from .raw_inputs import RawInputs
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -54,3 +55,12 @@ class Tool:
     input: int | None
     owner: Hashable = None
     outputs: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Run:
+    """A run on a thread that nothing else started: what it was given, its saver once that is known."""
+
+    thread_id: str
+    inputs: RawInputs
+    owner: Hashable = None

@@ -8,7 +8,7 @@ whole checkpoint it started from, unless the user narrows that (`reads`).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import (
@@ -21,46 +21,24 @@ from langchain_core.messages import (
 from langgraph.checkpoint.serde.types import RESUME
 from langgraph.types import Send
 
-from dellm import Atom, Draft, Place, Sources
+from dellm import Atom, Draft, Sources
 
 from .addresses import thread_name
 from .cache_replies import cached_replies
 from .calls import Call, Prompt, ToolRun
 from .capture import captured
+from .handed import handed
 from .item_lists import common, contents_of
 from .made_texts import MadeText, made_texts
 from .messages import draft_of
 from .objects import Objects
+from .raw_inputs import RawInputs
 from .reads import THREAD, reads
+from .tasks import Task
 
 # What a task may be told besides its checkpoint: answers when it asked, results of other tasks.
 RETURN = "__return__"
 ANSWERS = frozenset({RESUME, RETURN})
-
-
-@dataclass(slots=True)
-class Task:
-    """Whose values are looked at: a task, or a whole step when `id` is None.
-
-    `place` is the checkpoint it read; `given`: its values come from outside, not from any task.
-    `owner` and `after` tell its model calls from others'. `ended`: all steps of a run are stored as one, so what was made of what cannot be told. `around`
-    is the task of the graph around this one, and its checkpoint, where the values are its input.
-    `root` is the checkpoint of the outermost graph, to which answers are given.
-    """
-
-    thread: str
-    thread_id: str
-    id: str | None
-    node: str | None
-    place: Place | None
-    since: int | None
-    given: bool
-    step: int | None = None
-    owner: tuple[int, str] | None = None
-    after: int = 0
-    ended: bool = False
-    around: tuple[str, Place] | None = None
-    root: Place | None = None
 
 
 class Origins:
@@ -93,11 +71,13 @@ class Origins:
             str, tuple[Atom, ToolCall]
         ] = {}  # tool calls made by messages of this write
         self.atoms: dict[int, Atom] = {}  # the objects of this write
+        self._raw: RawInputs | None = None  # what the run was given that is no message object
 
     def of_message(self, message: BaseMessage) -> Sources | None:
         """Return what a message was made from; None when it was given from outside."""
         made = self._of_message(message)
         tied = cached_replies.tied(self._task.owner, message, made)
+        tied = handed.tied(self._task.owner, message, tied)
         if made in self._replies:
             self._replies.add(tied)
         return tied
@@ -115,7 +95,19 @@ class Origins:
             return exact
         if isinstance(message, ToolMessage) and (found := self._result(message)) is not None:
             return found
-        return None if captured.given(message) else self.of_rest(inexact=True)
+        given = captured.given(message) or self._was_raw(message)
+        return None if given else self.of_rest(inexact=True)
+
+    def _was_raw(self, message: BaseMessage) -> bool:
+        """Whether a reducer has made a message of what the run was given, which is in no checkpoint.
+
+        Messages are looked at in order, and what was given comes before what was made of it.
+        """
+        if not self._task.ended:
+            return False
+        if self._raw is None:
+            self._raw = captured.raw_inputs(self._task.thread_id, self._task.owner)
+        return self._raw.take(self.channel, message)
 
     def marked(self, draft: Draft, message: BaseMessage) -> Draft:
         """Return the draft of a message; a summary says by whom it can be made anew."""
@@ -393,6 +385,8 @@ class Origins:
         known = self._objects.find(message) if same else None
         if known is not None:
             return Atom(known=known)
+        if same and (record := handed.of(self._task.owner, message)) is not None:
+            return Atom(known=record, unsure=True)
         if message.id is None or not same:
             return Atom(lookup=True)
         return Atom(draft_of(message, thread, self._serde), lookup=True)

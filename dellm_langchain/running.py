@@ -25,9 +25,10 @@ from .call_places import parsed
 from .calls import Call, messages_within
 from .capture import captured
 from .messages import draft_of
-from .origins import Origins, Task
+from .origins import Origins
 from .reads import THREAD, reads
 from .saver import PAUSE, WAIT, DeLLMSaver
+from .tasks import Task
 from .workspace import Workspace
 from .writing import DURABILITY
 

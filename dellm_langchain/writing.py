@@ -20,9 +20,10 @@ from dellm import Atom, Body, Cell, Draft, Place, TaskWrite, Written
 
 from .addresses import OTHERS, START, Address
 from .objects import REFUSED, Objects
-from .origins import Origins, Task
+from .origins import Origins
 from .shapes import dump
 from .taking import PLAIN, Taking
+from .tasks import Task
 from .workspace import Workspace
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"

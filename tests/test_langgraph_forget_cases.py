@@ -170,6 +170,51 @@ def test_a_reply_goes_though_it_is_stored_before_the_message_it_answers(memory: 
     assert kept(memory, graph, saver) == []
 
 
+RAW: dict[str, Callable[[str], Any]] = {
+    "pair": lambda text: ("user", text),
+    "dict": lambda text: {"role": "user", "content": text},
+    "text": lambda text: text,
+}
+
+
+def by_latest(state: Any) -> Any:
+    return {"messages": [Parrot().invoke(latest(state["messages"]))]}
+
+
+@pytest.mark.parametrize("form", RAW.values(), ids=RAW)
+def test_what_a_run_was_given_raw_comes_before_what_was_made_of_it_though_only_its_end_was_stored(
+    form: Callable[[str], Any], memory: Memory
+) -> None:
+    saver = DeLLMSaver(memory)
+    graph = of_nodes(by_latest, without_model)(saver)
+    given = [CLEAN[0], STATEMENT, "The lake is deep."]
+    for text in given:
+        graph.invoke({"messages": [form(text)]}, thread(), durability="exit")
+    said_by_user = [one for one in memory.history("t") if one.role == "user"]
+    assert [(one.text, memory.context_of(one.id)) for one in said_by_user] == [
+        (text, []) for text in given
+    ]
+    for one in memory.history("t"):
+        assert all(parent < one.id for parent in memory.context_of(one.id))
+    memory.forget(STATEMENT)
+    assert kept(memory, graph, saver) == []
+    assert [one for one in texts(graph) if one in given] == [CLEAN[0], "The lake is deep."]
+    assert len(texts(graph)) == 5  # what only may be made of it goes as well
+
+
+def test_a_message_that_a_node_made_of_what_was_given_raw_goes_with_it(memory: Memory) -> None:
+    """It says the same, so only which of them comes first can tell."""
+
+    def repeating(state: Any) -> Any:
+        return {"messages": [HumanMessage(state["messages"][-1].text)]}
+
+    saver = DeLLMSaver(memory)
+    graph = of_nodes(repeating)(saver)
+    graph.invoke({"messages": [("user", STATEMENT)]}, thread(), durability="exit")
+    first, second = memory.history("t")
+    assert (memory.context_of(first.id), memory.context_of(second.id)) == ([], [first.id])
+
+
 # taking too much
 
 
