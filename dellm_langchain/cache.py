@@ -20,11 +20,13 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from dellm import Atom, Draft, InvalidInput, Item, Keep, Memory
 
+from .cache_place import place_of
 from .cache_replies import cached_replies, reply_id
 from .cache_shelf import CACHED, MINUTE, Shelf, checked_ttl
 from .cache_sources import outside
 from .cache_values import dump_generations, load_generations
 from .call_batches import started, with_prompt
+from .call_configs import Configurable, given_configs
 from .calls import Call
 from .capture import captured
 from .running import SERDE, Here, here
@@ -76,11 +78,44 @@ class DeLLMCache(BaseCache):
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Return the reply to a prompt, with a message id of its own, or None."""
-        return self._lookup(prompt, llm_string, _ask(prompt, llm_string))
+        return self._lookup(prompt, llm_string, _ask(prompt, llm_string), given_configs())
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Keep the reply to a prompt, unless it was made from what was erased meanwhile."""
-        at = here(self.memory, self._key)
+        self._update(prompt, llm_string, return_val, given_configs())
+
+    def clear(self, **kwargs: Any) -> None:  # noqa: ARG002 - the interface's, none is known
+        """Delete the entries of the workspace; what was made from them stays."""
+        self._shelf.of(here(self.memory, self._key).memory).clear(FAMILY)
+
+    # async: the same, off the loop
+
+    async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
+        """As lookup."""
+        call = _ask(prompt, llm_string)  # here: what it notes is for the context of the caller
+        given = given_configs()  # here: it looks who is asking
+        return await asyncio.to_thread(self._lookup, prompt, llm_string, call, given)
+
+    async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
+        """As update."""
+        await asyncio.to_thread(self._update, prompt, llm_string, return_val, given_configs())
+
+    async def aclear(self, **kwargs: Any) -> None:
+        """As clear."""
+        await asyncio.to_thread(lambda: self.clear(**kwargs))
+
+    # inside
+
+    def _update(
+        self,
+        prompt: str,
+        llm_string: str,
+        return_val: RETURN_VAL_TYPE,
+        given: Sequence[Configurable],
+    ) -> None:
+        at = place_of(self.memory, self._key, given)
+        if at is None:
+            return
         call = _answered(prompt, llm_string)
         name = self._name(at, prompt, llm_string)
         text, payload = dump_generations(return_val, self._serde)
@@ -96,29 +131,12 @@ class DeLLMCache(BaseCache):
             for message in _messages(return_val):
                 cached_replies.note(at.owner, message, atom.id, given=False)
 
-    def clear(self, **kwargs: Any) -> None:  # noqa: ARG002 - the interface's, none is known
-        """Delete the entries of the workspace; what was made from them stays."""
-        self._shelf.of(here(self.memory, self._key).memory).clear(FAMILY)
-
-    # async: the same, off the loop
-
-    async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """As lookup."""
-        call = _ask(prompt, llm_string)  # here: what it notes is for the context of the caller
-        return await asyncio.to_thread(self._lookup, prompt, llm_string, call)
-
-    async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """As update."""
-        await asyncio.to_thread(self.update, prompt, llm_string, return_val)
-
-    async def aclear(self, **kwargs: Any) -> None:
-        """As clear."""
-        await asyncio.to_thread(lambda: self.clear(**kwargs))
-
-    # inside
-
-    def _lookup(self, prompt: str, llm_string: str, call: Call | None) -> list[Generation] | None:
-        at = here(self.memory, self._key)
+    def _lookup(
+        self, prompt: str, llm_string: str, call: Call | None, given: Sequence[Configurable]
+    ) -> list[Generation] | None:
+        at = place_of(self.memory, self._key, given)
+        if at is None:
+            return None
         name = self._name(at, prompt, llm_string)
         (item,) = self._shelf.of(at.memory).get(FAMILY, [((), name)])
         if item is None or item.record.payload is None:

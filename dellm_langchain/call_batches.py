@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from langchain_core.load import dumps
 from langchain_core.messages import BaseMessage
 
+from .call_configs import note_config
+
 if TYPE_CHECKING:
     from uuid import UUID
 
@@ -24,6 +26,7 @@ def note_started(run_id: UUID, size: object) -> None:
     """Keep that a call of a batch of `size` has started here."""
     most = size if isinstance(size, int) and size > 0 else 1
     _batch.set((*_batch.get(), run_id)[-most:])
+    note_config()
 
 
 def started() -> tuple[UUID, ...]:

@@ -216,6 +216,71 @@ def test_tenants_share_no_entry(memory: Memory) -> None:
         ran.invoke({"messages": [HumanMessage("hi")]}, {"configurable": {"thread_id": "x"}})
 
 
+def _for(user: str) -> Any:
+    return {"configurable": {"user_id": user, "session_id": "s"}}
+
+
+WAYS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "invoke": lambda one, given, config: one.invoke(given, config),
+    "ainvoke": lambda one, given, config: asyncio.run(one.ainvoke(given, config)),
+    "batch": lambda one, given, config: one.batch([given] * 2, [config] * 2),
+    "abatch": lambda one, given, config: asyncio.run(one.abatch([given] * 2, config)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("kind", ["model", "chain", "texts"])
+def test_the_config_of_the_call_itself_names_the_workspace(
+    memory: Memory, kind: str, way: Callable[[Any, Any, Any], Any]
+) -> None:
+    cache = DeLLMCache(memory, workspace="user_id")
+    model: Any = FakeListLLM(responses=["r"], cache=cache) if kind == "texts" else Parrot(cache=cache)  # fmt: skip
+    if kind == "chain":
+        model = RunnableLambda(lambda given: given) | model
+    for user in ("ann", "bob"):
+        way(model, "hi", _for(user))
+        (item,) = memory.workspace(user).items.search("llm")
+        way(model, "hi", _for(user))
+        assert [item] == memory.workspace(user).items.search("llm")
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_a_call_for_one_tenant_in_the_run_of_another_is_that_tenants(
+    memory: Memory, way: str
+) -> None:
+    model = Parrot(cache=DeLLMCache(memory, workspace="user_id"))
+    held = {one: memory.workspace(one).items for one in ("ann", "bob")}
+
+    def asked(given: str) -> str:
+        return str(model.invoke(given, _for("bob")).text)
+
+    async def asked_so(given: str) -> str:
+        return str((await model.ainvoke(given, _for("bob"))).text)
+
+    inner = RunnableLambda(asked, asked_so)
+    if way == "invoke":
+        inner.invoke("hi", _for("ann"))
+    else:
+        asyncio.run(inner.ainvoke("hi", _for("ann")))
+    assert held["ann"].search("llm") == []
+    assert len(held["bob"].search("llm")) == 1
+    RunnableLambda(lambda _: model.generate([[HumanMessage("hi")]])).invoke("x", _for("ann"))
+    assert [len(one.search("llm")) for one in held.values()] == [1, 1]
+
+
+def test_nothing_is_cached_where_it_is_not_sure_whose_it_is(memory: Memory) -> None:
+    cache = DeLLMCache(memory, workspace="user_id")
+    model = Parrot(cache=cache)
+    node = RunnableLambda(lambda s: {"messages": [model.invoke(s["messages"], _for("bob"))]})
+    graph = chat(MessagesState, node).compile(checkpointer=DeLLMSaver(memory, workspace="user_id"))  # fmt: skip
+    config = {"configurable": {"thread_id": "t", "user_id": "ann"}}
+    state = graph.invoke({"messages": [HumanMessage("hi")]}, config)
+    assert state["messages"][-1].text
+    texts = FakeListLLM(responses=["one", "two"], cache=cache)
+    assert texts.batch(["p", "q"], [_for("ann"), _for("bob")]) == ["one", "two"]
+    assert [memory.workspace(one).items.search("llm") for one in ("ann", "bob")] == [[], []]
+
+
 @pytest.mark.parametrize("ttl", [0, -1, True, "5", float("inf")])
 def test_a_time_to_live_is_a_number_of_seconds(memory: Memory, ttl: Any) -> None:
     with pytest.raises(InvalidInput):
