@@ -43,11 +43,17 @@ def token_of(plan: Plan) -> str:
 
 
 def question(
-    plan: Plan, *, everything: bool, remark: str | None = None, rest: Sequence[int] = ()
+    plan: Plan,
+    *,
+    everything: bool,
+    remark: str | None = None,
+    rest: Sequence[int] = (),
+    others: bool = False,
 ) -> Question:
     """Return the value of the interrupt: what would go, by ids of records and counts.
 
-    `plan` is the token, `rest` what else was said, as records; `remark` says why it is asked again:
+    `plan` is the token, `rest` what else the message said, as records, and `others` whether there
+    were other messages; both are answered afterwards. `remark` says why it is asked again:
     "unclear", "changed", "not in the plan", "goes with it" (what is to stay was made from what is
     to go). `rebuilt` are made anew without what goes. `found` is for planning it again: of each
     match its id, whether it was found by what it says, and at which characters.
@@ -64,6 +70,7 @@ def question(
         "threads": len(plan.threads),
         "everything": everything,
         "rest": list(rest),
+        "others": others,
         "found": found_in(plan),
         "remark": remark,
     }

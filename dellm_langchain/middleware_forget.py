@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from langchain.agents.middleware import hook_config
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, RemoveMessage
 from langgraph.runtime import Runtime
 
 from dellm import (
@@ -88,12 +88,14 @@ class ForgetMiddleware(MemoryMiddleware):
         if not asked and not resuming():
             return None
         run = self.run()
+        turn = _Turn(run, messages, asked)
         question = asked_before(run) if resuming() else None
-        fresh = [one for one in asked if run.kept is not None or one[0] is waiting[-1]]
-        turn = _Turn(run, messages, asked, others=len(asked) < len(waiting))
         if question is not None:
             return turn.settled(question)
-        return turn.planned(fresh) if fresh else turn.dropped()
+        old = run.ids_before()
+        fresh = [one for one in asked if one[0].id not in old]
+        others = {one.id for one in waiting}.difference(old, (one.id for one, _ in asked))
+        return turn.planned(fresh, others=bool(others)) if fresh else turn.dropped()
 
     @hook_config(can_jump_to=["end"])
     async def abefore_agent(self, state: Any, runtime: Runtime[Any]) -> Update | None:
@@ -115,28 +117,39 @@ def _unanswered(messages: Sequence[AnyMessage]) -> list[HumanMessage]:
     return found[::-1]
 
 
+def beside(message: HumanMessage, request: Request) -> HumanMessage | None:
+    """Return what a message says besides its request, with what is attached to it; None if nothing."""
+    if not request.rest.strip():
+        return None
+    content: Any = request.rest
+    if isinstance(message.content, list):
+        others = [one for one in message.content if not text_of([one])]
+        content = [{"type": "text", "text": request.rest}, *others]
+    return HumanMessage(content, id=f"{message.id}-rest", name=message.name)
+
+
 class _Turn:
-    """One turn that begins with requests; `others` besides them wait to be answered."""
+    """One turn that begins with requests."""
 
     def __init__(
         self,
         run: Run,
         messages: Sequence[AnyMessage],
         asked: Sequence[tuple[HumanMessage, Request]],
-        *,
-        others: bool,
     ) -> None:
         self._run = run
         self._messages = messages
         self._asked = asked
-        self._others = others
 
     def dropped(self) -> Update | None:
         """Take out requests that were never answered, of a state that still holds them."""
         return {"messages": self._removed()} if self._asked else None
 
-    def planned(self, fresh: Sequence[tuple[HumanMessage, Request]]) -> Update:
-        """Erase the requests, plan what they ask, and ask about that."""
+    def planned(self, fresh: Sequence[tuple[HumanMessage, Request]], *, others: bool) -> Update:
+        """Erase the requests, plan what they ask, and ask about that.
+
+        `others` says that the run was given other messages, too, which are answered next.
+        """
         run = self._run
         if run.saver is None:
             raise InvalidInput(
@@ -147,36 +160,36 @@ class _Turn:
         for message, _ in fresh:
             erase_request(run, message)
         wish = wished(run, [request for _, request in fresh])
-        rests = [HumanMessage(one.rest, id=f"{m.id}-rest") for m, one in fresh if one.rest.strip()]
+        rests = [one for one in (beside(*both) for both in fresh) if one is not None]
         known = run.remembered(rests)
-        settling = Settling(run, self._messages, *wish, rest=known)
-        return self._update(settling.settled(None), rests)
+        settling = Settling(run, self._messages, *wish, rest=known, others=others)
+        return self._update(settling.settled(None), rests, others=others)
 
     def settled(self, question: Mapping[str, Any]) -> Update:
         """Do what was answered to a question that was asked before."""
         run = self._run
-        rest = question["rest"]
-        settling = Settling(run, self._messages, *wished_before(question), rest=rest)
+        rest, others = question["rest"], question["others"]
+        wish = wished_before(question)
+        settling = Settling(run, self._messages, *wish, rest=rest, others=others)
         outcome = settling.settled(question["plan"])
-        return self._update(outcome, self._rests(rest))
+        return self._update(outcome, self._rests(rest), others=others)
 
-    def _rests(self, ids: Sequence[int]) -> list[HumanMessage]:
+    def _rests(self, ids: Sequence[int]) -> Sequence[BaseMessage]:
         """Return what else was said, from its records or, if there are none, from the requests."""
         run = self._run
         if run.kept is None:
-            rests = [one.rest for _, one in self._asked if one.rest.strip()]
-            return [HumanMessage(one) for one in rests]
+            return [one for one in (beside(*both) for both in self._asked) if one is not None]
         generation, found = run.generation(), []
         for id_ in ids:
             with suppress(NotFound):  # it was forgotten meanwhile
                 record = run.memory.get(id_)
-                found.append((HumanMessage(record.text, id=record.framework_id), id_))
+                found.append((run.message_of(record, record.framework_id), id_))
         run.know(found, generation)
         return [one for one, _ in found]
 
-    def _update(self, outcome: Outcome, rests: Sequence[HumanMessage]) -> Update:
+    def _update(self, outcome: Outcome, rests: Sequence[BaseMessage], *, others: bool) -> Update:
         removed = {one.id: one for one in (*self._removed(), *outcome.changed)}
-        if self._others:  # they are answered next, so that nothing may stand after them
+        if others:  # they are answered next, so that nothing may stand after them
             return {"messages": [*removed.values(), *rests]}
         said = self._run.said(outcome.text, **outcome.metadata)
         update: Update = {"messages": [*removed.values(), said, *rests]}

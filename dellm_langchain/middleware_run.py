@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 from uuid import uuid4
@@ -16,10 +16,11 @@ from uuid import uuid4
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.config import get_config
 
-from dellm import InvalidInput, Memory, NotFound, Place
+from dellm import InvalidInput, Memory, NotFound, Place, Record
 
 from .addresses import thread_name
 from .call_places import parsed
@@ -163,20 +164,61 @@ class Run:
         """Return what takes the place of a message whose record was made anew as `id_`, if it does."""
         if self.kept is None:
             return None
-        generation, serde = self.generation(), self.kept.serde
+        generation = self.generation()
         try:
-            one = self.memory.get(id_)
+            new = self.message_of(self.memory.get(id_), old.id)
         except NotFound:  # somebody has just had the rest of it forgotten, too
             return None
-        new = recipe(one.role, one.text, old.id, one.payload, serde, one.metadata).make()
         self.know([(new, id_)], generation)
-        return cast("AnyMessage", new)
+        return new
+
+    def message_of(self, one: Record, name: str | None) -> AnyMessage:
+        """Return the message that a record keeps, under an id of LangChain's."""
+        serde = JsonPlusSerializer() if self.kept is None else self.kept.serde
+        made = recipe(one.role, one.text, name, one.payload, serde, one.metadata).make()
+        return cast("AnyMessage", made)
+
+    def ids_before(self) -> set[str | None]:
+        """Return the ids of the messages that the conversation held before this run was given any.
+
+        To be asked in a run that is no resumed one. Without a checkpointer there are none.
+        """
+        if self.saver is None or self.thread is None:
+            return set()
+        self.settled()
+        began = self.saver.get_tuple(self._root(self.config["configurable"].get("checkpoint_map")))
+        if began is None:  # nothing of this run is stored yet
+            return _ids_of(self.saver.get_tuple(self._root(None)))
+        while began is not None and began.metadata.get("source") == "loop":
+            began = self._before(began)
+        if began is not None and began.metadata.get("source") != "input":
+            began = self._before(began)  # the messages were put in by hand
+        return _ids_of(began)
+
+    def _before(self, found: CheckpointTuple) -> CheckpointTuple | None:
+        if self.saver is None or found.parent_config is None:
+            return None
+        return self.saver.get_tuple(found.parent_config)
+
+    def _root(self, places: Mapping[str, str] | None) -> RunnableConfig:
+        """Return the config of a checkpoint of the outermost graph: the newest, or where it is now."""
+        said = self.config.get("configurable", {})
+        mine = {key: one for key, one in said.items() if not key.startswith("__pregel")}
+        mine.pop("checkpoint_map", None)
+        cid = None if places is None else places.get("")
+        return {"configurable": {**mine, "checkpoint_ns": "", "checkpoint_id": cid}}
 
     def said(self, text: str, **metadata: Any) -> AIMessage:
         """Return a message of the assistant that no model made; the text holds no content."""
         message = AIMessage(text, id=f"dellm-{uuid4()}", response_metadata=metadata)
         self.remembered([message])
         return message
+
+
+def _ids_of(found: CheckpointTuple | None) -> set[str | None]:
+    messages = found.checkpoint["channel_values"].get("messages") if found else None
+    listed = messages if isinstance(messages, list) else []
+    return {one.id for one in listed if isinstance(one, BaseMessage)}
 
 
 def resuming() -> bool:

@@ -86,8 +86,8 @@ def _guessed(memory: Memory, wish: wishes.Wish) -> Plan | int | None:
 class Settling:
     """Asks about a plan and does what is answered, within one task that LangGraph may restart.
 
-    `messages` are those of the state, `code` and `selection` as of `wished`, `rest` records that the
-    question names.
+    `messages` are those of the state, `code` and `selection` as of `wished`, `rest` and
+    `others` what the question says is answered afterwards.
     """
 
     def __init__(
@@ -98,12 +98,13 @@ class Settling:
         selection: Selection,
         *,
         rest: Sequence[int] = (),
+        others: bool = False,
     ) -> None:
         self._run = run
         self._messages = messages
         self._code = code
         self._selection = selection
-        self._rest = rest
+        self._rest, self._others = rest, others
         self._plan: Plan | None = None
         self._question = Question()
 
@@ -158,7 +159,9 @@ class Settling:
         if not visible(plan):
             return Outcome(SAYS[NOTHING])
         self._plan = plan
-        self._question = question(plan, everything=everything, remark=remark, rest=self._rest)
+        self._question = question(
+            plan, everything=everything, remark=remark, rest=self._rest, others=self._others
+        )
         return None
 
     def _erased(self, plan: Plan) -> Outcome | None:

@@ -587,3 +587,40 @@ def test_a_resume_of_nothing_is_no_consent(small: Memory) -> None:
     say(graph, STATEMENT)
     graph.invoke(Command(resume=True), at())
     assert STATEMENT in texts(graph)
+
+
+@pytest.mark.parametrize("answer", [True, False])
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("durability", ["async", "exit"])
+def test_only_what_comes_with_a_request_is_answered_and_no_older_question(
+    small: Memory, answer: bool, way: str, durability: str
+) -> None:
+    graph = agent(small, k=0, last=4)
+    for text in (STATEMENT, ABOUT):
+        say(graph, text, way=way, durability=durability)
+    small.forget(WORD)  # the reply to the question goes with it
+    assert texts(graph) == [ABOUT]
+    small.remember(CONTROL, thread="elsewhere")
+    request = 'Please forget "the apple is red".'
+    assert heard(lambda: say(graph, request, way=way, durability=durability)) == []
+    assert asked(graph) is not None
+    assert heard(lambda: resume(graph, answer, way=way)) == []
+    assert texts(graph)[:-1] == [ABOUT]
+    assert "orgotten" in texts(graph)[-1]
+
+
+@pytest.mark.parametrize("stock", [False, True])
+def test_a_picture_that_comes_with_a_request_is_still_there_when_the_rest_is_answered(
+    small: Memory, stock: bool
+) -> None:
+    graph = agent(small, k=0, saver=InMemorySaver() if stock else None)
+    small.remember(STATEMENT, thread="elsewhere")
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    words = {"type": "text", "text": f'Forget "{STATEMENT}". What is in this picture?'}
+    graph.invoke({"messages": [HumanMessage([words, picture])]}, at())
+    assert asked(graph) is not None
+    prompts = heard(lambda: resume(graph, True))
+    assert [one.content for prompt in prompts for one in prompt] == [
+        [{"type": "text", "text": "What is in this picture?"}, picture]
+    ]
+    assert left(small) == []
