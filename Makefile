@@ -37,6 +37,7 @@ format: $(STAMP)  ## Format the code
 bench: $(STAMP)  ## Measure against bare databases and print the tables
 	@$(BIN)/python -m benchmarks.core
 	@$(BIN)/python -m benchmarks.checkpoints
+	@$(BIN)/python -m benchmarks.histories
 	@$(BIN)/python -m benchmarks.requests --data ../shared/data
 
 clean:  ## Remove the environment and every cache

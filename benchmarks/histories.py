@@ -2,8 +2,9 @@
 
 Side by side in one run: SQLChatMessageHistory on SQLite, PostgresChatMessageHistory, and
 DeLLMChatMessageHistory on both; messages of 200 characters, added in pairs. Then DeLLMStore next to
-LangGraph's stores, and what DeLLMMiddleware adds to an agent's turn. The bounds on reading the last
-messages and on the middleware speak of 10,000.
+LangGraph's stores, with 1,000 items ("store") and with 10,000 and vectors ("items"), and what
+DeLLMMiddleware adds to an agent's turn. The bounds on reading the last messages and on the
+middleware speak of 10,000.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from . import history_rows as rows
-from . import history_stores
+from . import history_stores, store_items
 from .core.stores import Store, machine, stores
 from .core.table import show
 from .core.timing import Row
@@ -24,6 +25,7 @@ Measure = Callable[[Store, Sequence[int], Callable[[str], None]], Iterator[Row]]
 GROUPS: dict[str, Measure] = {
     "history": rows.history,
     "store": history_stores.items,
+    "items": store_items.measured,
     "middleware": history_stores.middleware,
 }
 

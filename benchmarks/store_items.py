@@ -44,8 +44,10 @@ def embedded(texts: Sequence[str]) -> list[list[float]]:
 INDEX: IndexConfig = {"dims": DIMENSIONS, "embed": embedded, "fields": ["text"]}
 
 
-def measured(store: Store, items: int) -> Iterator[Row]:
-    """Fill ours and the stock store with as many items, and time both in turn."""
+def measured(store: Store, sizes: Sequence[int], say: Callable[[str], None]) -> Iterator[Row]:
+    """Fill ours and the stock store with as many items as the last size, and time both in turn."""
+    items = sizes[-1]
+    say(f"{store.name}: {items:,} items with vectors")
     from dellm_langchain.store import DeLLMStore
 
     index = INDEX if store.name == "postgres" or _loads_extensions() else None
