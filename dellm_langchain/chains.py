@@ -26,7 +26,7 @@ from .capture import captured
 from .history import SERDE
 from .history_origins import name_of
 from .history_threads import Conversation
-from .history_turns import Named, Turn, content_number, turns
+from .history_turns import Named, Turn, content_number
 from .messages import recipe
 from .middleware_choosing import paired, recalled
 from .tracking import THREADS
@@ -262,7 +262,7 @@ class WithMemory(Runnable[Any, Any]):
             record = named[message.id or ""].record
             named[message.id or ""] = Named(record, content_number(message.content))
         generation, ended = standing.generation, standing.ended
-        turns.note(runs, Turn(where.owner, where.thread, generation, ended, given, named))
+        where.gave(runs, Turn(where.owner, where.thread, generation, ended, given, named))
         return given
 
     def _chosen(

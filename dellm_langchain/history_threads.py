@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from uuid import UUID
@@ -12,16 +13,18 @@ from uuid import UUID
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from dellm import Held, Memory, Said, Saying
+from dellm import Held, InvalidInput, Memory, Said, Saying
 
 from .calls import Call
 from .capture import captured
 from .giving import unanswered
+from .handed import handed
 from .history_origins import Origins, name_of
 from .history_turns import Given, Named, Owner, Turn, content_number, turns
 from .messages import recipe
 from .pairs import repaired
 from .reads import reads
+from .running import here
 from .tracked_reads import Quoted
 
 AHEAD = 16  # messages read at a time before a window that begins with a tool's result
@@ -85,6 +88,25 @@ class Conversation:
 
         A window that would begin with a tool's result begins with the call instead.
         """
+        turn = self.turn(last)
+        given = Given(turn.messages)
+        if runs := captured.around().runs:
+            given.turn = turn
+        self.gave(runs, turn)
+        return given
+
+    def gave(self, runs: Sequence[UUID], turn: Turn) -> None:
+        """Keep that the runs, and the task of a graph that this is in, were given messages."""
+        if runs:
+            turns.note(runs, turn)
+        for one in turn.messages:
+            handed.note(self.owner, one, turn.named[one.id or ""].record)
+        where = here(self.memory, None)
+        if where.inside:
+            where.read(one.record for one in turn.named.values())
+
+    def turn(self, last: int | None = None) -> Turn:
+        """Return what `read` gives, with its records, of which nobody has been told yet."""
         said = self._kept.read(self.thread, last=last)
         held = [*self._calls_before(said), *said.messages]
         messages, named = [], {}
@@ -97,12 +119,7 @@ class Conversation:
         threads.of(self.owner, self.thread).learn(
             said.generation, named, _calls(messages, lambda one: named[one.id or ""].record)
         )
-        given = Given(messages)
-        turn = Turn(self.owner, self.thread, said.generation, said.ended, messages, named)
-        if runs := captured.around().runs:
-            given.turn = turn
-            turns.note(runs, turn)
-        return given
+        return Turn(self.owner, self.thread, said.generation, said.ended, messages, named)
 
     def _calls_before(self, said: Said) -> list[Held]:
         """Return what a window lacks at its beginning: the call of its first results."""
@@ -147,7 +164,8 @@ class Conversation:
         read.sort(key=lambda one: one.thread != self.thread)  # this thread's come first
         quoted = None
         if around:
-            noted = reads.of(self.owner, run or around[0])
+            told = {one.record for turn in read for one in turn.named.values()}
+            noted = [one for one in reads.of(self.owner, run or around[0]) if one not in told]
         else:
             quoted = Quoted(self.memory, self.thread, noted, (str(one.text) for one in messages))
         known = threads.of(self.owner, self.thread)
@@ -182,14 +200,24 @@ class Conversation:
         self, generation: int, messages: Iterable[BaseMessage], said: Collection[Saying]
     ) -> None:
         known = threads.of(self.owner, self.thread)
-        if known.generation not in {generation, -1}:
-            return  # what is known is of another generation; the next read will tell
         stored = {one.draft.framework_id: one.id for one in said if one.id is not None}
         added = [one for one in messages if one.id in stored]
+        self._handed(added, stored)
+        if known.generation not in {generation, -1}:
+            return  # what is known is of another generation; the next read will tell
         named = {
             one.id or "": Named(stored[one.id] or 0, content_number(one.content)) for one in added
         }
         known.learn(generation, named, _calls(added, lambda one: stored[one.id] or 0))
+
+    def _handed(self, added: Iterable[BaseMessage], stored: Mapping[str | None, int]) -> None:
+        """Keep that who has these messages has their records; so has the task that this is in."""
+        for one in added:
+            handed.note(self.owner, one, stored[one.id])
+        with suppress(InvalidInput):  # the graph's saver keeps another workspace
+            where = here(self.memory, None)
+            if where.inside:
+                where.read(stored.values())
 
 
 def message_of(held: Held, serde: SerializerProtocol) -> BaseMessage:

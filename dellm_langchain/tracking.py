@@ -224,7 +224,7 @@ class Thread:
 
     def __init__(self, where: Conversation) -> None:
         self.guard = threading.Lock()
-        self._sent = [(_key(one), one.id or "") for one in where.read()]
+        self._sent = [(_key(one), one.id or "") for one in where.turn().messages]
 
     def record(
         self,

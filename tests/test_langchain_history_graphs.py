@@ -1,0 +1,148 @@
+"""Histories inside of graphs, graphs inside of chains, and messages that go from thread to thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from forgotten import holds
+from graphs import HEARD, Parrot, words
+from langchain.agents import create_agent
+from langchain.tools import tool
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.runnables.history import RunnableWithMessageHistory
+from langgraph.graph import START, MessagesState, StateGraph
+from one_postgres import one_database, postgres_url
+
+from dellm import Memory
+from dellm_langchain import (
+    DeLLMChatMessageHistory,
+    DeLLMMiddleware,
+    DeLLMSaver,
+    track,
+    with_memory,
+)
+
+__all__ = ["one_database", "postgres_url"]
+
+pytestmark = pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
+WORD = "canaryqzxv"
+SECRET = f"the code {WORD}"
+Ask = Callable[[str], BaseMessage]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    HEARD.clear()
+    yield
+    HEARD.clear()
+
+
+@pytest.fixture
+def lite(sqlite_url: str, opened: Callable[..., Memory]) -> Memory:
+    return opened(sqlite_url).workspace("alex")
+
+
+def on(thread: str) -> Any:
+    return {"configurable": {"thread_id": thread, "session_id": thread}}
+
+
+def said(text: str) -> Any:
+    return {"messages": [HumanMessage(text)]}
+
+
+def history(memory: Memory, thread: object = "kb") -> DeLLMChatMessageHistory:
+    return DeLLMChatMessageHistory(memory, thread)
+
+
+def remembered(memory: Memory) -> Ask:
+    chain = with_memory(Parrot(), memory, thread="kb", k=0, last=5)
+    return chain.invoke
+
+
+def stock(memory: Memory) -> Ask:
+    chain = RunnableWithMessageHistory(Parrot(), lambda session_id: history(memory, session_id))
+    return lambda text: chain.invoke(text, on("kb"))
+
+
+def read(memory: Memory) -> Ask:
+    return lambda _: AIMessage(
+        "i read " + words(*(str(one.text) for one in history(memory).last(3)))
+    )
+
+
+def read_and_asked(memory: Memory) -> Ask:
+    return lambda text: Parrot().invoke([*history(memory).messages, HumanMessage(text)])
+
+
+def tracked(memory: Memory) -> Ask:
+    model = track(Parrot(), memory, thread="kb")
+    return lambda text: model.invoke([*history(memory).messages, HumanMessage(text)])
+
+
+READERS = [remembered, stock, read, read_and_asked, tracked]
+
+
+def assert_forgotten(memory: Memory, what: Any) -> None:
+    """Forget just the statement, and look for its word and for what has nothing to do with it."""
+    assert holds(what(), WORD)
+    memory.forget(SECRET)
+    assert not holds(what(), WORD)
+    assert not memory.scan(WORD).places
+    assert memory.verify().ok
+
+
+def in_a_node(memory: Memory, ask: Ask, made: Callable[[BaseMessage], BaseMessage]) -> Any:
+    graph = StateGraph(MessagesState)
+    graph.add_node("ask", lambda state: {"messages": [made(ask(state["messages"][-1].text))]})
+    graph.add_edge(START, "ask")
+    history(memory).add_user_message(SECRET)
+    history(memory, "lake").add_user_message("the lake is blue")
+    agent = graph.compile(checkpointer=DeLLMSaver(memory))
+    agent.invoke(said("what is the code"), on("graph"))
+    return agent
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_a_node_makes_of_a_history_goes_with_it(reader: Any, lite: Memory) -> None:
+    for made in (lambda reply: reply, lambda reply: AIMessage("it says " + str(reply.text))):
+        agent = in_a_node(lite, reader(lite), made)
+        assert_forgotten(lite, lambda a=agent: a.get_state(on("graph")).values)
+        left = agent.get_state(on("graph")).values["messages"]
+        assert left[0].text == "what is the code"
+    assert history(lite, "lake").messages[0].text == "the lake is blue"
+
+
+def test_what_a_node_makes_of_a_history_goes_on_both_databases(memory: Memory) -> None:
+    agent = in_a_node(memory, remembered(memory), lambda reply: AIMessage(f"so: {reply.text}"))
+    assert_forgotten(memory, lambda: agent.get_state(on("graph")).values)
+
+
+def test_a_reply_that_a_node_took_from_a_history_goes_with_the_reply(lite: Memory) -> None:
+    agent = in_a_node(lite, remembered(lite), lambda reply: AIMessage(f"so: {reply.text}"))
+    (reply,) = (one for one in lite.history("kb") if one.role == "assistant")
+    lite.forget(ids=[reply.id])
+    assert [one.type for one in agent.get_state(on("graph")).values["messages"]] == ["human"]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_a_tool_makes_of_a_history_goes_with_it(reader: Any, lite: Memory) -> None:
+    ask = reader(lite)
+
+    @tool
+    def consult(query: str) -> str:
+        """Ask the other chain."""
+        return f"it says {ask(query).text}"
+
+    history(lite).add_user_message(SECRET)
+    agent = create_agent(
+        Parrot(),
+        [consult],
+        middleware=[DeLLMMiddleware(lite, last=6)],
+        checkpointer=DeLLMSaver(lite),
+    )
+    agent.invoke(said("the pear is green"), on("agent"))
+    agent.invoke(said("call:consult(pear)"), on("agent"))
+    assert_forgotten(lite, lambda: agent.get_state(on("agent")).values)
+    assert holds(agent.get_state(on("agent")).values, "green")
