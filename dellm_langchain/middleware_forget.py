@@ -188,11 +188,12 @@ class _Turn:
         return [one for one, _ in found]
 
     def _update(self, outcome: Outcome, rests: Sequence[BaseMessage], *, others: bool) -> Update:
-        removed = {one.id: one for one in (*self._removed(), *outcome.changed)}
+        changed = {one.id: one for one in (*self._removed(), *outcome.changed)}
+        update: Update = {**outcome.channels, "messages": [*changed.values(), *rests]}
         if others:  # they are answered next, so that nothing may stand after them
-            return {"messages": [*removed.values(), *rests]}
+            return update
         said = self._run.said(outcome.text, **outcome.metadata)
-        update: Update = {"messages": [*removed.values(), said, *rests]}
+        update["messages"] = [*changed.values(), said, *rests]
         return update if rests else {**update, "jump_to": "end"}
 
     def _removed(self) -> list[RemoveMessage]:

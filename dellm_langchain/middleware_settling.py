@@ -21,6 +21,7 @@ from dellm import (
 from dellm.consent import Kind
 from dellm.memory import Selection
 
+from .middleware_channels import stored, update_of
 from .middleware_consent import Answer, again, answers, question, read, token_of, visible
 from .middleware_run import Run
 from .questions import Question
@@ -40,11 +41,15 @@ DONE = "Forgotten: {count} of the things I remembered (receipt {receipt})."
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended: what to tell the user (no content), and what changes in the state's messages."""
+    """How it ended: what to tell the user (no content), and what changes in the state.
+
+    `changed` are its messages, `channels` are others, with what is left of them.
+    """
 
     text: str
     changed: tuple[AnyMessage | RemoveMessage, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    channels: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def wished(
@@ -166,7 +171,7 @@ class Settling:
 
     def _erased(self, plan: Plan) -> Outcome | None:
         run = self._run
-        known = run.records_of(self._messages)
+        known, before = run.records_of(self._messages), stored(run)
         try:
             receipt = run.memory.forget(plan)
         except (PlanChanged, NothingMatched):
@@ -177,7 +182,8 @@ class Settling:
             if record in receipt.ids and one.id is not None
         )
         text = DONE.format(count=len(visible(plan)), receipt=receipt.number)
-        return Outcome(text, changed, {"dellm_receipt": receipt.number})
+        channels = update_of(run, before, stored(run))
+        return Outcome(text, changed, {"dellm_receipt": receipt.number}, channels)
 
     def _after(self, message: AnyMessage, rebuilt: int | None) -> AnyMessage | RemoveMessage:
         """Return what the state is told of a message whose record went, `rebuilt` is the new one."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import operator
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from agents import REQUEST, Ways, agent, asked, at, heard, resume, said, say, texts
@@ -13,9 +15,11 @@ from graphs import STATEMENT, WORD, Parrot, lookup, recall, weather
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
+    AgentState,
     ModelRetryMiddleware,
     SummarizationMiddleware,
 )
+from langchain.agents.structured_output import ToolStrategy
 from langchain.tools import tool
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -624,3 +628,45 @@ def test_a_picture_that_comes_with_a_request_is_still_there_when_the_rest_is_ans
         [{"type": "text", "text": "What is in this picture?"}, picture]
     ]
     assert left(small) == []
+
+
+class Noting(AgentMiddleware[Any, Any, Any]):
+    """Keeps what the model has said last in the state, and all of it in a list."""
+
+    class Notes(AgentState[Any]):
+        latest: str
+        notes: Annotated[list[str], operator.add]
+
+    state_schema = Notes
+
+    def after_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
+        said = state["messages"][-1].text
+        return {"latest": said, "notes": [said]}
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_what_a_forget_leaves_of_the_other_channels_is_what_the_run_returns(
+    memory: Memory, way: str
+) -> None:
+    kind = ToolStrategy(
+        {"title": "R", "type": "object", "properties": {"query": {"type": "string"}}}
+    )
+    graph = create_agent(
+        Parrot(),
+        [lookup],
+        middleware=[DeLLMMiddleware(memory, k=0), Noting()],
+        checkpointer=DeLLMSaver(memory),
+        response_format=kind,
+    )
+    for text in (CONTROL, STATEMENT):
+        say(graph, text, way=way)
+    assert WORD in repr(graph.get_state(at()).values["structured_response"])
+    say(graph, REQUEST, way=way)
+    called = getattr(graph, way)(Command(resume=True), at())
+    given = asyncio.run(called) if way == "ainvoke" else called
+    kept = graph.get_state(at()).values
+    assert WORD not in repr(given)
+    assert left(memory) == []
+    assert given["structured_response"] == kept["structured_response"]
+    assert given["notes"][0] == kept["notes"][0]
+    assert "apple" in kept["notes"][0]
