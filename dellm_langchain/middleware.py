@@ -9,10 +9,11 @@ from langchain.agents.middleware import ModelRequest, hook_config
 from langgraph.runtime import Runtime
 
 from dellm import Memory, estimated_tokens
+from dellm.arguments import check_flag
 from dellm.requests import Classifier
 
 from .middleware_context import AsyncHandler, ContextMiddleware, Handler, Result
-from .middleware_forget import ForgetMiddleware, Update
+from .middleware_forget import ForgetMiddleware, Update, checked
 from .middleware_tool import forget_tool
 
 __all__ = ["ContextMiddleware", "DeLLMMiddleware", "ForgetMiddleware"]
@@ -61,7 +62,10 @@ class DeLLMMiddleware(ForgetMiddleware, ContextMiddleware):
             count=count,
             scope=scope,
         )
-        self._classifier = classifier
+        flags = {"context=": context, "forget=": forget, "delete_tool=": delete_tool}
+        for name, value in flags.items():
+            check_flag(value, name)
+        self._classifier = checked(classifier)
         self._context, self._forget = context, forget
         self.tools = [forget_tool(self, classifier)] if delete_tool else []
 

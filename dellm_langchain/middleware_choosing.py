@@ -20,6 +20,7 @@ from langchain_core.messages import (
 )
 
 from dellm import Chosen, InvalidInput, Record
+from dellm.arguments import check_callable, check_choice, check_number
 
 from .messages import text_of
 from .middleware_run import Run
@@ -88,16 +89,20 @@ class Choosing:
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for options that make no sense."""
-        if self.scope not in {"thread", "workspace"}:
-            raise InvalidInput("scope= is 'thread' or 'workspace'.")
+        check_choice(self.scope, ("thread", "workspace"), "scope=")
         for name in ("k", "last", "budget"):
             number = getattr(self, name)
             if name == "budget" and number is None:
                 continue
             if type(number) is not int or number < 0:
                 raise InvalidInput(f"{name}= is a whole number, zero or more.")
-        if self.by not in {None, "meaning", "keyword", "both"}:
-            raise InvalidInput("by= is 'meaning', 'keyword' or 'both'.")
+        if self.by is not None:
+            check_choice(self.by, ("meaning", "keyword", "both"), "by=")
+        if self.threshold is not None:
+            check_number(self.threshold, "threshold=")
+            if not -1 <= self.threshold <= 1:
+                raise InvalidInput("threshold= is a cosine between -1 and 1.")
+        check_callable(self.count, "count=")
 
     def given(self, run: Run, request: ModelRequest[Any]) -> Given | None:
         """Return what a call is given; None when the message it answers was erased."""

@@ -26,6 +26,7 @@ from dellm import (
     RequestKind,
     recognise,
 )
+from dellm.arguments import check_callable
 from dellm.requests import Classifier
 
 from .capture import captured
@@ -71,7 +72,7 @@ class ForgetMiddleware(MemoryMiddleware):
         classifier: Classifier | None = None,
     ) -> None:
         MemoryMiddleware.__init__(self, memory, workspace)
-        self._classifier = classifier
+        self._classifier = checked(classifier)
 
     @hook_config(can_jump_to=["end"])
     def before_agent(self, state: Any, runtime: Runtime[Any]) -> Update | None:  # noqa: ARG002 - the interface's
@@ -115,6 +116,13 @@ def _unanswered(messages: Sequence[AnyMessage]) -> list[HumanMessage]:
         if isinstance(one, HumanMessage):
             found.append(one)
     return found[::-1]
+
+
+def checked(classifier: Classifier | None) -> Classifier | None:
+    """Return what gives second opinions; InvalidInput where it is nothing that could."""
+    if classifier is not None:
+        check_callable(getattr(classifier, "complete", None), "The method complete of classifier=")
+    return classifier
 
 
 def beside(message: HumanMessage, request: Request) -> HumanMessage | None:

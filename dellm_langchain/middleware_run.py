@@ -269,6 +269,8 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         if not isinstance(memory, Memory):
             raise InvalidInput(f"{type(self).__name__} takes a dellm.Memory.")
+        if workspace is not None and not (isinstance(workspace, str) and workspace.strip()):
+            raise InvalidInput("workspace= names a key of configurable.")
         self.memory = memory
         self.tools = []
         self._key = workspace

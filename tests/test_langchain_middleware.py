@@ -338,7 +338,19 @@ def test_an_event_loop_is_not_kept_waiting(sqlite_url: str, opened: Callable[...
 
 @pytest.mark.parametrize(
     "options",
-    [{"k": -1}, {"last": 1.5}, {"scope": "world"}, {"by": "luck"}, {"budget": -1}, {"k": True}],
+    [
+        *(
+            {"k": -1},
+            {"last": 1.5},
+            {"scope": "world"},
+            {"by": "luck"},
+            {"budget": -1},
+            {"k": True},
+        ),
+        *({"k": "5"}, {"by": []}, {"scope": []}, {"threshold": "x"}, {"threshold": 1.5}),
+        *({"threshold": float("nan")}, {"count": 3}, {"classifier": 3}, {"workspace": 7}),
+        *({"workspace": " "}, {"context": "no"}, {"forget": 1}, {"delete_tool": "yes"}),
+    ],
     ids=str,
 )
 def test_options_that_make_no_sense_are_refused(small: Memory, options: dict[str, Any]) -> None:
