@@ -30,6 +30,7 @@ from .call_configs import Configurable, given_configs
 from .calls import Call
 from .capture import captured
 from .running import SERDE, Here, here
+from .tracked_reads import shown
 
 FAMILY = "llm"
 ASKED = 32  # prompts that were asked for in one context and not answered yet
@@ -124,6 +125,8 @@ class DeLLMCache(BaseCache):
             known = made.sources
             if call is not None and not at.inside:
                 known = outside(at, call, known)
+            elif call is None:
+                known = shown.tied(at.owner, prompt, known)
             atom = Atom(draft, made=known)
             keep = Keep((), name, atom, ttl=None if self._ttl is None else self._ttl / MINUTE)
             self._shelf.put(at, [keep], made.trusted)

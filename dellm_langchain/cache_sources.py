@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from dellm import Sources
 
-from .calls import Call
+from .calls import Call, text_of
 from .capture import captured
 from .history_origins import OURS
 from .history_turns import Named, content_number, turns
 from .running import Here
+from .tracked_reads import shown
 
 
 def outside(at: Here, call: Call, read: Sources | None) -> Sources | None:
@@ -24,6 +25,7 @@ def outside(at: Here, call: Call, read: Sources | None) -> Sources | None:
     whole = len(ids) == len(call.prompt) - len(call.prompt.constants) and not call.opaque
     if not whole:
         ids += [one.record for one in named.values()]
+        ids += [one for text in map(text_of, call.prompt.contents) for one in shown.of(at.owner, text)]
     also = () if read is None else read.also
     if not ids and not also:
         return None

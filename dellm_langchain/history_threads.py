@@ -162,12 +162,11 @@ class Conversation:
         around = captured.around().runs if runs is None else runs
         run, read = turns.around(around, self.owner, self.thread)
         read.sort(key=lambda one: one.thread != self.thread)  # this thread's come first
-        quoted = None
+        texts = [str(one.text) for one in messages]
+        quoted = Quoted(self.memory, () if around else noted, texts)
         if around:
             told = {one.record for turn in read for one in turn.named.values()}
             noted = [one for one in reads.of(self.owner, run or around[0]) if one not in told]
-        else:
-            quoted = Quoted(self.memory, self.thread, noted, (str(one.text) for one in messages))
         known = threads.of(self.owner, self.thread)
         origins = Origins(
             self.thread,
@@ -184,7 +183,7 @@ class Conversation:
         )
         said = origins.sayings(messages)
         generations = {known.generation, *(one.generation for one in read)}
-        sure = origins.sure and not noted and not quoted and len(generations) == 1
+        sure = origins.sure and not noted and not quoted.used and len(generations) == 1
         ended = read[0].ended if read else None
         trusted = known.generation if sure else -1
         generation = self._kept.add(self.thread, said, trusted=trusted, ended=ended)

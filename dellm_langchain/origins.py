@@ -25,7 +25,7 @@ from dellm import Atom, Draft, Sources
 
 from .addresses import thread_name
 from .cache_replies import cached_replies
-from .calls import Call, Prompt, ToolRun
+from .calls import Call, Prompt, ToolRun, text_of
 from .capture import captured
 from .handed import handed
 from .item_lists import common, contents_of
@@ -35,6 +35,7 @@ from .objects import Objects
 from .raw_inputs import RawInputs
 from .reads import THREAD, reads
 from .tasks import Task
+from .tracked_reads import shown
 
 # What a task may be told besides its checkpoint: answers when it asked, results of other tasks.
 RETURN = "__return__"
@@ -97,6 +98,10 @@ class Origins:
             return found
         given = captured.given(message) or self._was_raw(message)
         return None if given else self.of_rest(inexact=True)
+
+    def of_given(self, atom: Atom) -> Sources | None:
+        """Return what is repeated by something from outside: what was read there before."""
+        return None if atom.draft is None else shown.tied(self._task.owner, atom.draft.text, None)
 
     def _was_raw(self, message: BaseMessage) -> bool:
         """Whether a reducer has made a message of what the run was given, which is in no checkpoint.
@@ -350,10 +355,14 @@ class Origins:
             at: atom for at in rest if (atom := self._system(call, at, messages[at], contents[at]))
         }
         thread = self._task.thread if call.thread_id is None else thread_name(call.thread_id)
-        return known, [
-            named[at] if at in named else self._seen(messages[at], contents[at], thread)
+        atoms = {
+            at: named[at] if at in named else self._seen(messages[at], contents[at], thread)
             for at in rest
-        ]
+        }.items()
+        texts = [text_of(contents[at]) for at, one in atoms if one.lookup]
+        quoted = dict.fromkeys(it for text in texts for it in shown.of(self._task.owner, text))
+        more = [Atom(known=one, unsure=True) for one in quoted]
+        return known, [*(atom for _, atom in atoms), *more]
 
     def _system(self, call: Call, at: int, message: BaseMessage, content: Any) -> Atom | None:
         """Return the record of a system prompt without id; None of any other message.
@@ -374,7 +383,8 @@ class Origins:
             draft = Draft(content, role="system", thread=self._task.thread, kind="state")
             self.prompts[key] = Atom(draft)
             earlier = self._of_place(inexact=True, before=call.moment)
-            self.prompts[key].made = self._of_tools() or earlier
+            made = self._of_tools() or earlier
+            self.prompts[key].made = shown.tied(self._task.owner, content, made)
         return self.prompts[key]
 
     def _seen(self, message: BaseMessage, content: Any, thread: str) -> Atom:

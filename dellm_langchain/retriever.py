@@ -26,6 +26,7 @@ from dellm import Chosen, InvalidInput, Memory, Record
 
 from .addresses import thread_name
 from .running import Here, here
+from .tracked_reads import shown
 
 ID = "dellm_id"  # the metadata of a document that names its record
 SPARE = 4  # records looked up besides, for those that only repeat the question
@@ -109,6 +110,9 @@ class DeLLMRetriever(Placed):
             chosen = [one for one in chosen if not _asks(one.record, query)]
         chosen = chosen[:wanted]
         where.read(one.record.id for one in chosen)
+        shown.note_records(
+            where.memory, [one.record for one in chosen if not _asks(one.record, query)]
+        )
         return [document_of(one) for one in chosen]
 
     def _chosen(

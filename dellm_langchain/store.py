@@ -37,6 +37,7 @@ from .store_index import Index, Vectors
 from .store_shelves import Shelves
 from .store_sweeping import Sweeper
 from .store_values import draft_of, found_of, item_of
+from .tracked_reads import shown
 
 FAMILY = "store"
 EVERY = 5  # minutes between two sweeps, where nothing else was said
@@ -186,9 +187,11 @@ class DeLLMStore(BaseStore):
         for at, kept in self._gotten(items, batch):
             results[at] = item_of(kept)
             read.add(kept.record.id)
+            shown.note_records(now.memory, [kept.record])
         for at, found in self._searched(items, batch, vectors):
             results[at] = found_of(found)
             read.update(one.record.id for one in found)
+            shown.note_records(now.memory, [one.record for one in found])
         held = items.spaces(FAMILY) if batch.lists else {}
         for at, op in batch.lists.items():
             listing = Listing.of(op, held)

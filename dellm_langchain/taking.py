@@ -169,7 +169,7 @@ class Taking:
     def _tied(self, atom: Atom, value: Any, tracked: bool) -> Atom:
         """Return the atom with its sources, or to be given them when every object is known."""
         if tracked and self.at_once:
-            atom.made = self._source(value)
+            atom.made = self._source(atom, value)
         elif tracked:
             origins = self._origins
             self._untied.append(
@@ -182,14 +182,14 @@ class Taking:
         origins = self._origins
         for atom, value, where in self._untied:
             origins.given, origins.resume, origins.input, origins.channel = where
-            atom.made = self._source(value)
+            atom.made = self._source(atom, value)
         self._origins.add_replies([atom for atom, *_ in self._untied])
         self._untied.clear()
 
-    def _source(self, value: Any) -> Sources | None:
-        if isinstance(value, BaseMessage):
-            return self._made(value)
-        return self._origins.of_value(value)
+    def _source(self, atom: Atom, value: Any) -> Sources | None:
+        of_value = self._made if isinstance(value, BaseMessage) else self._origins.of_value
+        made = of_value(value)
+        return self._origins.of_given(atom) if made is None else made
 
     def _made(self, message: BaseMessage) -> Sources | None:
         source = self._objects.derived_from(message)

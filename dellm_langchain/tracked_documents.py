@@ -13,6 +13,7 @@ from dellm import Atom, Draft, Foreign, InvalidInput, Memory, Sources
 
 from .retriever import ID
 from .running import Here, here
+from .tracked_reads import shown
 
 # Names that mean something to the core in the metadata of a record, and that of the record itself.
 RESERVED = frozenset({"rebuild", "tool_call_id", ID})
@@ -62,6 +63,7 @@ class Shelf:
     def read(where: Here, documents: Sequence[Document]) -> None:
         """Note that the running code was given these documents with their ids."""
         where.read(one.metadata[ID] for one in documents)
+        shown.note(where.memory, [(one.metadata[ID], [one.page_content]) for one in documents])
 
     def add(
         self, where: Here, documents: Sequence[Document], names: Sequence[str]
