@@ -93,6 +93,15 @@ DAMAGES: dict[str, tuple[LiteralString, str]] = {
         "insert into edge(ws, child, pos, parent) values (:ws, 2, 1, 99)",
         "whose parent is gone",
     ),
+    "an edge back to what was made of a record": (
+        "insert into edge(ws, child, pos, parent) values (:ws, 2, 0, 3), (:ws, 3, 0, 2)",
+        "2 record(s) made from themselves",
+    ),
+    "an edge back by way of a sequence": (
+        "insert into edge(ws, child, pos, parent) values (:ws, 2, 0, -9), (:ws, -9, 1, 3), "
+        "(:ws, 3, 0, 2)",
+        "2 record(s) made from themselves",
+    ),
     "a lost vector": (
         "delete from embedding where ws = :ws and id = 2",
         "should have a vector and have none",

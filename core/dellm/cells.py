@@ -32,17 +32,18 @@ class Sources:
     """What an atom was made from.
 
     Its prompt, in order, are the records `known` and then the atoms `context`; `also` are further
-    parents. With `place`, the
-    parents are also everything in that checkpoint, or in its `channels` if given; `since` is the
-    ledger entry up to which the reader of that checkpoint knew what was erased (None: it wrote the
-    checkpoint itself). `heard` are channels whose pending
-    writes at that checkpoint were read as well. `only_if_unknown`: only when part of the
-    context is not known. `inexact` marks that the parents may be more than what was really read.
+    parents, and so are those of `beside` that are not made from it: of these it cannot be told
+    whether they came before it. With `place`, the parents are also everything in that checkpoint, or
+    in its `channels` if given; `since` is the ledger entry up to which the reader of that checkpoint
+    knew what was erased (None: it wrote the checkpoint itself). `heard` are channels whose pending
+    writes at that checkpoint were read as well. `only_if_unknown`: only when part of the context is
+    not known. `inexact` marks that the parents may be more than what was really read.
     """
 
     known: Sequence[int] = ()
     context: Sequence[Atom] = ()
     also: Sequence[Atom] = ()
+    beside: Sequence[Atom] = ()
     place: Place | None = None
     channels: frozenset[str] | None = None
     since: int | None = None

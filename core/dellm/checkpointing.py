@@ -17,10 +17,11 @@ from .bodies import Body, compact, dump_body, load_body, pack_id
 from .cells import Atom, Cell, Fields, Literal, Many, Place, Stored, Wrapped
 from .checkpoint_drafts import Checkpoint, TaskWrite
 from .database import Scope, Tx
+from .desk import Desk
 from .encoding import encode, load_json
 from .keeping import Kept, Known
 from .naming import Naming
-from .settling import Desk, Made, Settling, usable
+from .settling import Made, Settling, usable
 from .standins import stand_ins
 
 COUNTERS = "counters_since_delta_snapshot"  # metadata that names channels kept as writes only

@@ -24,13 +24,14 @@ from .bodies import pack_id
 from .cells import Place
 from .checkpoint_drafts import Checkpoint, TaskWrite
 from .checkpointing import Writing
+from .desk import open_desk
 from .engine import Engine
 from .errors import InvalidInput
 from .keeping import Kept
 from .naming import Names
 from .receipts import Receipt
 from .restoring import Have, Lists, Loaded, Reading
-from .settling import open_desk, successor, usable
+from .settling import successor, usable
 from .storing import check_thread
 
 

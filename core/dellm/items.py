@@ -27,6 +27,7 @@ from .arguments import (
 from .cells import Atom
 from .checkpoints import Checkpoints, Written
 from .database import Vector
+from .desk import Desk
 from .embedding import Embedder
 from .encoding import encode
 from .engine import Engine
@@ -35,7 +36,7 @@ from .item_search import MOST, Finder, Space, Wanted, between, labels, stored
 from .item_search import Item as Item  # noqa: PLC0414 - that is how a name is passed on
 from .item_search import Where as Where  # noqa: PLC0414 - so too
 from .item_vectors import ItemVectors
-from .settling import Desk, Settling
+from .settling import Settling
 
 MINUTE = 60_000_000  # microseconds
 

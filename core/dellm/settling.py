@@ -12,15 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from . import sequences, storing
-from .atom_order import batches, in_order
+from .atom_order import Above, batches, in_order
 from .cells import Atom, Place
-from .database import Scope, Tx
+from .database import Tx
+from .desk import Desk
 from .encoding import encode
-from .errors import InvalidInput
 from .records import Draft
-from .sequences import Tip, Tips
-
-SPARE = 16  # sequence ids reserved at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,42 +41,6 @@ class Places(Protocol):
         """Return what the checkpoint at `place` holds; of all that is known when it is not there."""
 
 
-@dataclass(slots=True)
-class Desk:
-    """What one write needs: the transaction, numbers reserved for it, and what to note afterwards.
-
-    `last_record` is the workspace's newest record: its row is locked, so that does not change.
-    `trusted` says that no record the adapter knows can have gone since it learned of it. In
-    `generation` 0 nothing was ever erased or suppressed in the workspace.
-    """
-
-    tx: Tx
-    scope: Scope
-    at: int
-    thread: str
-    tips: Tips
-    trusted: bool
-    generation: int
-    next_sequence: int
-    last_reserved: int
-    last_record: int
-    noted: list[Tip] = field(default_factory=list)
-
-    def take(self) -> int:
-        """Return a sequence id reserved for this write; ids that are not used do no harm."""
-        if self.next_sequence < self.last_reserved:
-            row = self.tx.one(
-                "update workspace set last_sequence = last_sequence - :spare "
-                "where ws = :ws returning last_sequence",
-                ws=self.scope.ws,
-                spare=SPARE,
-            )
-            self.last_reserved = row[0] if row else 0
-            self.next_sequence = self.last_reserved + SPARE - 1
-        self.next_sequence -= 1
-        return self.next_sequence + 1
-
-
 class Settling:
     """The atoms of one write, each settled once. `known` are the bare ids that its values hold."""
 
@@ -92,6 +53,7 @@ class Settling:
         self._changed: set[Atom] = set()  # looked up, and found with another content
         self._fresh: dict[tuple[str, str], list[Atom]] = {}  # objects that this write stores first
         self._twins: dict[Atom, Atom] = {}  # atoms that hold the same object as another one does
+        self._above = Above((), {})
         self.inexact = 0  # atoms stored whose parents may be more than what they were made from
         self.refused = False  # whether an atom of the values themselves was refused
 
@@ -108,8 +70,17 @@ class Settling:
                 self._find(one, one.draft)
         for one in order if self._twins else ():
             one.refs = [self._twins.get(ref, ref) for ref in one.refs]
+        self._above = Above(order, self._twins)
+        self._store(self._tied(order))
+        self._fresh.clear()
+        self._twins.clear()
+        self.refused = self.refused or any(one in self._dead for one in listed)
+
+    def _tied(self, order: Sequence[Atom]) -> list[tuple[Atom, _Parents]]:
+        """Return the atoms to store with what they are tied to; the others are refused."""
         new: list[tuple[Atom, _Parents]] = []
         ready: set[Atom] = set()
+        dead = len(self._dead)
         for one in order:
             if (twin := self._twins.get(one)) is not None:
                 (self._dead if twin in self._dead else ready).add(one)
@@ -122,10 +93,9 @@ class Settling:
             else:
                 ready.add(one)
                 new.append((one, parents))
-        self._store(new)
-        self._fresh.clear()
-        self._twins.clear()
-        self.refused = self.refused or any(one in self._dead for one in listed)
+        # What may be made of what comes after it is not to stay when that is refused.
+        late = len(self._dead) > dead and any(one.made and one.made.beside for one, _ in new)
+        return self._tied(order) if late else new
 
     def _check_sources(self, atoms: Sequence[Atom]) -> None:
         for one in atoms:
@@ -259,7 +229,12 @@ class Settling:
             return None
         found = _Parents(known=made.known, inexact=made.inexact)
         unknown = False
-        for into, some in ((found.context, made.context), (found.others, made.also)):
+        beside = self._above.not_made_of(atom, made.beside)
+        for into, some in (
+            (found.context, made.context),
+            (found.others, made.also),
+            (found.others, beside),
+        ):
             for one in some:
                 if one in self._dead or one in self._replaced:
                     return None
@@ -355,28 +330,6 @@ class _Parents:
     others: list[Atom] = field(default_factory=list)
     nodes: list[int] = field(default_factory=list)
     inexact: bool = False
-
-
-def open_desk(
-    tx: Tx, scope: Scope, at: int, thread: str, tips: Tips, trusted: int
-) -> tuple[Desk, int]:
-    """Lock the workspace and reserve numbers; return the desk and the workspace's generation.
-
-    `trusted` is the generation up to which the caller knows its records to be there.
-    """
-    row = tx.one(
-        "update workspace set version = version + 1, last_sequence = last_sequence - :spare "
-        "where ws = :ws returning last_sequence, generation, last_record",
-        ws=scope.ws,
-        spare=SPARE,
-    )
-    if row is None:
-        raise InvalidInput("The workspace has no row; it was never created.")
-    last, generation = int(row[0]), int(row[1])
-    first = last + SPARE - 1
-    trusts = generation == trusted
-    desk = Desk(tx, scope, at, thread, tips, trusts, generation, first, last, int(row[2]))
-    return desk, generation
 
 
 def usable(tx: Tx, ws: int, ids: Iterable[int]) -> set[int]:

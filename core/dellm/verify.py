@@ -12,6 +12,7 @@ from typing import LiteralString
 
 from . import cells, ledger
 from .bodies import load_body
+from .cycles import made_from_themselves
 from .database import Scope, Tx
 from .encoding import load_json
 
@@ -111,6 +112,8 @@ def verify(tx: Tx, scope: Scope) -> VerifyReport:
         row = tx.one(sql, ws=scope.ws)
         if row is not None and row[0]:
             problems.append(f"{row[0]} {what}")
+    if count := made_from_themselves(tx, scope.ws):
+        problems.append(f"{count} record(s) made from themselves")
     references = _References(tx, scope.ws)
     references.read()
     problems += [f"{count} {what}" for what, count in references.wrong() if count]
