@@ -54,14 +54,15 @@ def adopt(
     `source` is a SQLite file's path or a URL; it is opened read-only. `threads`: only these sessions.
     `table`, `session_column`: where the messages are; see open_histories. `serde`: what the history
     that will read them is given. `progress(done, total)` counts messages. It can be broken off and
-    repeated at any time. A message without an id gets one made of the table's name and the row's id.
+    repeated at any time. A message without an id gets one made of the table's name, the row's id and
+    a digest of what the row holds: a table that was emptied counts its rows from one again.
 
     Returns the numbers of threads and messages that were seen, of the messages that were written and
-    of those that were refused (they were erased before, or made from what was), and the ids of the
-    rows that hold no message. Raises InvalidInput, StorageError, UnsupportedHere.
+    of those that were refused (they were erased before, or made from what was), and the ids of
+    their rows and of the rows that hold no message. Raises InvalidInput, StorageError, UnsupportedHere.
     """
     kinds: Counter[Outcome] = Counter()
-    broken: list[str] = []
+    rows: dict[Outcome, list[str]] = {"refused": [], "broken": []}
     names: set[str] = set()
     serde = serde or JsonPlusSerializer()
     with open_histories(source, table, session_column) as histories:
@@ -77,8 +78,8 @@ def adopt(
             for row in histories.rows(ids):
                 outcome: Outcome = "broken" if adopted is None else adopted.take(row)
                 kinds[outcome] += 1
-                if outcome == "broken":
-                    broken.append(str(row.id))
+                if outcome in rows:
+                    rows[outcome].append(str(row.id))
                 if progress is not None:
                     progress(kinds.total(), total)
     return {
@@ -86,7 +87,8 @@ def adopt(
         "messages": kinds.total(),
         "written messages": kinds["written"],
         "refused messages": kinds["refused"],
-        "broken rows": broken,
+        "refused rows": rows["refused"],
+        "broken rows": rows["broken"],
     }
 
 
@@ -138,10 +140,10 @@ class Session:
     def _draft(self, message: BaseMessage, row: Row) -> Draft:
         """Return what a message is stored as, under an id that no other of the session has.
 
-        A table that was emptied counts its rows from one again, so another message may have the id.
+        What has an id of its own may be in several rows, and may have been changed since it was read.
         """
         own = message.id
-        name = own if own and own not in self._named else f"{self._table}:{row.id}"
+        name = own if own and own not in self._named else self._name_of(row)
         self._named.add(name)
         for number in count(1):
             message.id = name if number == 1 else f"{name}.{number}"
@@ -150,6 +152,14 @@ class Session:
             if held is None or (held.text, held.payload) == (draft.text, draft.payload):
                 break
         return draft
+
+    def _name_of(self, row: Row) -> str:
+        """Return an id for what a row holds: other rows and other contents have others.
+
+        The digest is keyed, so that it says nothing of what was erased.
+        """
+        said = json.dumps(json.loads(_text(row)), sort_keys=True)
+        return f"{self._table}:{row.id}:{self._memory.items.digest([said])[:32]}"
 
     def _stored(self, message: BaseMessage, draft: Draft, row: Row) -> tuple[Outcome, int]:
         """Return what became of a message, and its record."""
@@ -197,11 +207,14 @@ def given(message: BaseMessage) -> bool:
 
 def message_of(row: Row) -> BaseMessage | None:
     """Return the message that a row holds; None where it holds none that can be read."""
-    stored = row.message
     try:
-        if isinstance(stored, str):
-            stored = stored.encode()  # which a text that never was UTF-8 cannot be
-        [message] = messages_from_dict([json.loads(stored or b"")])
+        [message] = messages_from_dict([json.loads(_text(row))])
     except Exception:  # noqa: BLE001 - whatever is wrong with a row, the others are read
         return None
     return message
+
+
+def _text(row: Row) -> bytes:
+    stored = row.message
+    # A text that never was UTF-8 cannot be encoded.
+    return stored.encode() if isinstance(stored, str) else stored or b""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -114,13 +115,20 @@ def local(sqlite_url: str, opened: Opened) -> Memory:
     return opened(sqlite_url, embedder=None)
 
 
+def rows_of(framework_id: str | None) -> str | None:
+    """Return an id without the digest of what the row holds."""
+    return framework_id and re.sub(r":[0-9a-f]{32}$", "", framework_id)
+
+
 def shown(records: Sequence[Record]) -> list[lc.BaseMessage]:
-    """Return the messages of records."""
+    """Return the messages of records, those that had no id with that of their row."""
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
     serde = JsonPlusSerializer()
     return [
-        recipe(one.role, one.text, one.framework_id, one.payload, serde, one.metadata).make()
+        recipe(
+            one.role, one.text, rows_of(one.framework_id), one.payload, serde, one.metadata
+        ).make()
         for one in records
     ]
 
@@ -189,6 +197,7 @@ def test_every_type_of_message_is_read_as_the_stock_class_reads_it(
         "messages": len(ZOO),
         "written messages": len(ZOO),
         "refused messages": 0,
+        "refused rows": [],
         "broken rows": [],
     }
     made = shown(memory.history(SAM))
@@ -324,13 +333,31 @@ def test_rows_that_got_the_ids_of_deleted_ones_are_other_messages(
     for written in (2, 0):
         assert adopt(stock_sqlite.url, local)["written messages"] == written
     records = local.history(SAM)
-    assert [one.framework_id for one in records] == [
+    assert [rows_of(one.framework_id) for one in records] == [
         "message_store:1",
         "message_store:2",
-        "message_store:1.2",
-        "message_store:2.2",
+        "message_store:1",
+        "message_store:2",
     ]
+    assert len({one.framework_id for one in records}) == 4
     assert parents(local)[3] == [2]
+
+
+def test_rows_that_got_the_ids_of_forgotten_ones_are_read_unless_they_hold_the_same(
+    stock_sqlite: Source, local: Memory
+) -> None:
+    stock_sqlite.add(*TALK[:2])
+    adopt(stock_sqlite.url, local)
+    local.forget(ids=[1])
+    assert adopt(stock_sqlite.url, local)["refused rows"] == ["1", "2"]
+    with stock_sqlite.stock() as history:
+        history.clear()
+    stock_sqlite.add(lc.HumanMessage("Something else."), lc.AIMessage("Indeed."))
+    for written in (2, 0):
+        counts = adopt(stock_sqlite.url, local)
+        assert (counts["written messages"], counts["refused rows"]) == (written, [])
+    assert [one.text for one in local.history(SAM)] == ["Something else.", "Indeed."]
+    assert parents(local) == [[], [0]]
 
 
 def test_a_message_that_stands_in_two_rows_is_read_twice(
@@ -339,7 +366,7 @@ def test_a_message_that_stands_in_two_rows_is_read_twice(
     said = lc.HumanMessage("Hello.", id="m1")
     stock_sqlite.add(said, lc.AIMessage("Hi."), said)
     adopt(stock_sqlite.url, local)
-    assert [one.framework_id for one in local.history(SAM)] == [
+    assert [rows_of(one.framework_id) for one in local.history(SAM)] == [
         "m1",
         "message_store:2",
         "message_store:3",
@@ -386,7 +413,7 @@ def test_what_was_suppressed_stays_so_and_nothing_is_made_of_it(
     assert len(local.history(SAM)) == 5
 
 
-def test_a_row_that_got_the_id_of_a_suppressed_one_is_named_and_not_read(
+def test_a_row_that_got_the_id_of_a_suppressed_one_is_read(
     stock_sqlite: Source, local: Memory
 ) -> None:
     stock_sqlite.add(lc.HumanMessage("First."))
@@ -396,7 +423,7 @@ def test_a_row_that_got_the_id_of_a_suppressed_one_is_named_and_not_read(
         history.clear()
     stock_sqlite.add(lc.HumanMessage("Second."), lc.HumanMessage("Third."))
     counts = adopt(stock_sqlite.url, local)
-    assert (counts["broken rows"], counts["written messages"]) == (["1"], 1)
+    assert (counts["broken rows"], counts["written messages"]) == ([], 2)
 
 
 def test_what_is_forgotten_in_the_middle_of_adopting_is_not_built_upon(
@@ -420,7 +447,9 @@ def test_our_history_shows_what_the_stock_history_shows_and_can_forget(
     source.add(*ZOO)
     source.add(*TALK, session=KIM)
     adopt(source.url, memory)
-    assert DeLLMChatMessageHistory(memory, SAM).messages == named(source.messages(), source.table)
+    made = DeLLMChatMessageHistory(memory, SAM).messages
+    plain = [one.model_copy(update={"id": rows_of(one.id)}) for one in made]
+    assert plain == named(source.messages(), source.table)
     ours = DeLLMChatMessageHistory(memory, KIM)
     assert [one.content for one in ours.messages] == [one.content for one in TALK]
     ours.add_messages([lc.HumanMessage("More."), lc.AIMessage(f"{WORD} again.")])
@@ -479,7 +508,7 @@ def test_rows_that_hold_no_message_are_named_by_their_ids_and_stop_nothing(
         counts = adopt(stock_sqlite.url, local)
         assert counts["written messages"] == written
         assert sorted(map(int, counts["broken rows"])) == list(range(5, last - 1))  # type: ignore[arg-type] # a list
-    assert local.history(SAM)[-1].framework_id == f"message_store:{last}"
+    assert rows_of(local.history(SAM)[-1].framework_id) == f"message_store:{last}"
     assert parents(local)[-1] == [0, 1, 2, 3, 4]
 
 
@@ -526,7 +555,7 @@ def test_the_table_and_its_session_column_may_have_any_name(tmp_path: Path, loca
         ("create table message_store(id integer primary key, session_id text, message text)", ()),
     )
     adopt(path, local, session_column="who is")
-    assert [one.framework_id for one in local.history("sam")] == ['my "chats":1']
+    assert [rows_of(one.framework_id) for one in local.history("sam")] == ['my "chats":1']
     assert adopt(path, local, table='my "chats"', session_column="who is")["messages"] == 1
     with pytest.raises(InvalidInput, match="no table 'other' with the columns id, session_id"):
         adopt(path, local, table="other")
@@ -547,7 +576,7 @@ def test_a_table_of_postgresql_may_be_in_any_schema(stock_postgres: Source, loca
     with pytest.raises(InvalidInput, match="no table with the columns"):
         adopt(stock_postgres.url, local)
     assert adopt(stock_postgres.url, local, table="Old.talks")["written messages"] == 4
-    assert local.history(SAM)[0].framework_id == "talks:1"
+    assert rows_of(local.history(SAM)[0].framework_id) == "talks:1"
 
 
 def test_the_names_of_sessions_keep_their_type(tmp_path: Path, local: Memory) -> None:
@@ -603,6 +632,7 @@ def test_the_command_adopts_and_says_what_it_did(
         "messages": 29,
         "written messages": 4,
         "refused messages": 0,
+        "refused rows": [],
         "broken rows": [str(one) for one in range(5, 30)],
     }
     told = run(stock_sqlite.url, *to, "--session-column", "session_id", "--thread", SAM)
