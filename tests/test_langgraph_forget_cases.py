@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import pytest
@@ -26,8 +26,9 @@ from graphs import (
     of_nodes,
     words,
 )
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.graph import MessagesState
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, Send, interrupt
 from one_postgres import one_database, postgres_url
 
@@ -200,6 +201,43 @@ def test_what_a_run_was_given_raw_comes_before_what_was_made_of_it_though_only_i
     assert kept(memory, graph, saver) == []
     assert [one for one in texts(graph) if one in given] == [CLEAN[0], "The lake is deep."]
     assert len(texts(graph)) == 5  # what only may be made of it goes as well
+
+
+class Noted(MessagesState):
+    notes: str
+
+
+def noting(state: Any) -> Any:
+    return {"notes": f"note {words(state['messages'][-1].text)}"}
+
+
+def summing(state: Any) -> Any:
+    summary = Parrot().invoke([HumanMessage(f"Sum {words(state['messages'][-1].text)}")])
+    made = HumanMessage(f"In short: {summary.text}")
+    return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), made, state["messages"][-1]]}
+
+
+SHAPES = {
+    "two of unknown sources": (without_model, without_model),
+    "a summary before what it sums": (summing, by_latest, without_model),
+    "a state and a reply": (noting, without_model, by_latest, noting),
+}
+
+
+@pytest.mark.parametrize("nodes", SHAPES.values(), ids=SHAPES)
+def test_what_was_surely_made_of_a_value_is_no_source_of_it_though_only_a_runs_end_was_stored(
+    nodes: Sequence[Callable[[Any], Any]], memory: Memory
+) -> None:
+    saver = DeLLMSaver(memory)
+    graph = of_nodes(*nodes, state=Noted)(saver)
+    for text in (CLEAN[0], STATEMENT):
+        graph.invoke({"messages": [("user", text)]}, thread(), durability="exit")
+    assert memory.verify().problems == ()
+    for one in memory.export():
+        unsure = [parent for parent in memory.context_of(one.id) if parent >= one.id]
+        assert not unsure or one.metadata["inexact"]
+    memory.forget(STATEMENT)
+    assert kept(memory, graph, saver) == []
 
 
 def test_a_message_that_a_node_made_of_what_was_given_raw_goes_with_it(memory: Memory) -> None:
