@@ -18,11 +18,11 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from dellm import Atom, Draft, InvalidInput, Item, Keep, Memory
+from dellm import Atom, InvalidInput, Item, Keep, Memory
 
 from .cache_place import place_of
 from .cache_replies import cached_replies, reply_id
-from .cache_shelf import CACHED, MINUTE, Shelf, checked_ttl
+from .cache_shelf import MINUTE, Shelf, checked_ttl, entry_of
 from .cache_sources import outside
 from .cache_values import dump_generations, load_generations
 from .call_batches import started, with_prompt
@@ -120,14 +120,14 @@ class DeLLMCache(BaseCache):
         call = _answered(prompt, llm_string)
         name = self._name(at, prompt, llm_string)
         text, payload = dump_generations(return_val, self._serde)
-        draft = Draft(text, role=CACHED, kind="state", payload=payload)
         with at.making(call) as made:
             known = made.sources
             if call is not None and not at.inside:
                 known = outside(at, call, known)
             elif call is None:
                 known = shown.tied(at.owner, prompt, known)
-            atom = Atom(draft, made=known)
+            every = made.trusted >= 0 if at.inside else known is not None and not known.inexact
+            atom = Atom(entry_of(text, payload, all_known=every), made=known)
             keep = Keep((), name, atom, ttl=None if self._ttl is None else self._ttl / MINUTE)
             self._shelf.put(at, [keep], made.trusted)
         if atom.id is not None:

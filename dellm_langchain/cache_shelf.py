@@ -6,12 +6,12 @@ import math
 import threading
 from collections.abc import Sequence
 
-from dellm import InvalidInput, Items, Keep, Memory
+from dellm import Draft, InvalidInput, Items, Keep, Memory
+from dellm.item_rows import ALL_KNOWN, CACHED
 
 from .running import Here
 from .store_shelves import Shelves
 
-CACHED = "cached"  # the role of the records that hold entries: dellm knows them by it
 MINUTE = 60  # seconds: items live for minutes, entries of caches for seconds
 EVERY = 64  # writes of entries that live for a time, between two times that old ones are removed
 
@@ -40,6 +40,15 @@ class Shelf:
         with self._guard:
             self._writes += 1
             return self._writes % EVERY == 0
+
+
+def entry_of(text: str, payload: bytes, *, all_known: bool) -> Draft:
+    """Return the record of an entry; `all_known`: all that it is made of is among its parents.
+
+    Then it stays when only a reply that was given from it goes, with what else that was made of.
+    """
+    named = {ALL_KNOWN: True} if all_known else {}
+    return Draft(text, role=CACHED, kind="state", payload=payload, metadata=named)
 
 
 def checked_ttl(ttl: object) -> float | None:

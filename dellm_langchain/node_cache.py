@@ -20,9 +20,9 @@ from langchain_core.utils.utils import LC_ID_PREFIX
 from langgraph.cache.base import BaseCache, FullKey, Namespace
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from dellm import Atom, Draft, InvalidInput, Items, Keep, Memory
+from dellm import Atom, InvalidInput, Items, Keep, Memory
 
-from .cache_shelf import CACHED, MINUTE, Shelf
+from .cache_shelf import MINUTE, Shelf, entry_of
 from .cache_values import dump_writes, load_writes
 from .calls import messages_within
 from .capture import captured
@@ -144,12 +144,12 @@ class DeLLMNodeCache(BaseCache[Any]):
             return
         writes = list(value)
         text, payload = dump_writes(writes, _own(writes, task), self.serde)
-        draft = Draft(text, role=CACHED, kind="state", payload=payload)
         at = here(self.memory, self._key) if task is None else task.here(self.memory, self._key)
         items = self._shelf.of(at.memory)
         space, name = _named(items, key)
         with at.making() if task is None else task.made(at, writes) as made:
-            keep = Keep(space, name, Atom(draft, made=made.sources), _minutes(ttl))
+            entry = entry_of(text, payload, all_known=task is not None and made.trusted >= 0)
+            keep = Keep(space, name, Atom(entry, made=made.sources), _minutes(ttl))
             self._shelf.put(at, [keep], made.trusted)
 
 

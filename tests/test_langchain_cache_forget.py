@@ -133,7 +133,7 @@ def test_a_reply_forgotten_in_any_thread_is_not_given_again(memory: Memory) -> N
         "the reply that the entry was made of was not made of it"
     )
     tell(graph, "d", CLEAN[0])
-    assert len(HEARD) == asked + 2
+    assert len(HEARD) == asked + 1, "the note is of the reply in thread a as well, which stays"
     # The first reply goes with the entry that copies it, and with all that was given from there.
     memory.forget(ids=[the(memory, "a", f"{WORD}")])
     for thread in ("a", "b", "c"):
@@ -142,6 +142,32 @@ def test_a_reply_forgotten_in_any_thread_is_not_given_again(memory: Memory) -> N
     tell(graph, "e", STATEMENT)
     assert len(HEARD) == asked + 2
     assert memory.verify().ok
+
+
+def test_an_entry_stays_where_a_reply_from_it_goes_with_its_own_prompt(memory: Memory) -> None:
+    graph = talking(memory)
+    for thread in ("a", "b"):
+        tell(graph, thread, STATEMENT)
+    entries = {one.record.id for one in memory.items.search("llm")}
+    memory.forget(ids=[the(memory, "b", STATEMENT)])
+    assert texts(memory, "b") == []
+    assert len(texts(memory, "a")) == 2
+    assert {one.record.id for one in memory.items.search("llm")} == entries
+    asked = len(HEARD)
+    tell(graph, "c", STATEMENT)
+    assert len(HEARD) == asked
+    memory.forget(STATEMENT)
+    assert memory.scan(WORD, files=False).clean
+    assert memory.items.search("llm") == []
+
+
+@on_sqlite
+def test_an_entry_of_which_little_is_known_goes_with_any_reply_from_it(memory: Memory) -> None:
+    model = Parrot(cache=DeLLMCache(memory))
+    model.invoke([*prompt_of({"messages": [HumanMessage(STATEMENT)]})])
+    tell(talking(memory), "b", STATEMENT)
+    memory.forget(ids=[the(memory, "b", STATEMENT)])
+    assert memory.scan(WORD, files=False).clean
 
 
 @on_sqlite

@@ -227,6 +227,21 @@ def test_what_is_set_is_read_as_from_a_stock_cache(memory: Memory, asynchronous:
 
 
 @on_sqlite
+def test_an_entry_stays_where_what_a_hit_gave_goes_for_another_reason(memory: Memory) -> None:
+    inner = talking(memory).builder.compile(cache=DeLLMNodeCache(memory))
+    graph = StateGraph(Noted).add_node("in", inner).add_edge(START, "in")
+    outer = graph.compile(checkpointer=DeLLMSaver(memory), cache=DeLLMNodeCache(memory))
+    for thread in ("a", "b"):
+        tell(outer, thread, CLEAN[0], STATEMENT)
+    memory.forget(STATEMENT)
+    assert memory.scan(WORD, files=False).clean
+    RAN.clear()
+    tell(outer, "c", CLEAN[0])
+    assert RAN == []
+    tell(outer, "c", STATEMENT)
+    assert RAN == ["reply", "note"]
+
+
 def test_what_parallel_tasks_wrote_is_told_apart(memory: Memory) -> None:
     def each(state: Any) -> list[Send]:
         return [Send("work", part) for part in newest(state).split(", ")]

@@ -170,7 +170,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     rows = {
         "embedding": tx.run("delete from embedding where ws = :ws and id in :ids", ws=ws, ids=ids),
         "record": len(gone),
-        "item": item_rows.erase(tx, ws, ids),
+        "item": item_rows.erase(tx, ws, ids, {one.id for one in plan.matches}),
         "edge": _cut(tx, ws, [*ids, *unlisted]),
         "sequence": _kill(tx, ws, dead, at, receipt),
     }
@@ -193,7 +193,7 @@ def suppress(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[st
         ids=list(plan.ids),
         suppressed=int(Status.SUPPRESSED),
     )
-    item_rows.drop_given(tx, scope.ws, list(plan.ids))
+    item_rows.drop_given(tx, scope.ws, list(plan.ids), {one.id for one in plan.matches})
     dead = _reached_sequences(plan.ids, plan.edges)
     return {"record": changed, "sequence": _kill(tx, scope.ws, dead, at, receipt)}
 

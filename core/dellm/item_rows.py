@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from .database import Row, Tx
-from .encoding import decode, encode
+from .encoding import decode, encode, load_json
 from .item_vectors import ItemVectors
 
 REPLACED = "replaced"  # the role of a record whose value was replaced or deleted
 CACHED = "cached"  # the role of a record that holds what a cache gives again
+ALL_KNOWN = "all_known"  # in its metadata: its parents are all that it was made from
 
 
 def delete(tx: Tx, ws: int, family: str, rows: Sequence[Row]) -> None:
@@ -38,18 +39,27 @@ def empty(tx: Tx, ws: int, ids: Sequence[int]) -> None:
     ItemVectors.drop(tx, ws, ids)
 
 
-def drop_given(tx: Tx, ws: int, ids: Sequence[int]) -> None:
-    """Delete the entries of caches from which the records came: they would give the same again."""
+def drop_given(tx: Tx, ws: int, ids: Sequence[int], asked: Collection[int]) -> None:
+    """Delete the entries of caches that would bring back what goes; `asked`: what was asked for.
+
+    That are those from which a record that was asked for came. One from which another came stays if
+    all that it was made from is known: then none of that goes, or the entry would go with it.
+    """
     rows = tx.all(
-        "select i.family, i.space, i.name, i.record from item i join record r "
-        "on r.ws = :ws and r.id = i.record and r.role = :cached where i.ws = :ws and i.record in "
-        "(select parent from edge where ws = :ws and child in :ids and parent > 0)",
+        "select i.family, i.space, i.name, i.record, r.metadata, e.child from item i "
+        "join record r on r.ws = :ws and r.id = i.record and r.role = :cached "
+        "join edge e on e.ws = :ws and e.parent = i.record and e.child in :ids where i.ws = :ws",
         ws=ws,
         ids=list(ids),
         cached=CACHED,
     )
-    for family in {row[0] for row in rows}:
-        delete(tx, ws, decode(family), [row[1:] for row in rows if row[0] == family])
+    gone = {row[:4] for row in rows if row[5] in asked or not _all_known(row[4])}
+    for family in {row[0] for row in gone}:
+        delete(tx, ws, decode(family), [row[1:] for row in gone if row[0] == family])
+
+
+def _all_known(metadata: str | None) -> bool:
+    return metadata is not None and load_json(metadata).get(ALL_KNOWN) is True
 
 
 def standing(tx: Tx, ws: int, ids: Sequence[int]) -> list[Row]:
@@ -85,8 +95,11 @@ def stand_in(tx: Tx, ws: int, stood: Sequence[Row], versions: Mapping[int, int])
     )
 
 
-def erase(tx: Tx, ws: int, ids: Sequence[int]) -> int:
-    """Delete the names and vectors of records that are being erased; return how many names."""
-    drop_given(tx, ws, ids)
+def erase(tx: Tx, ws: int, ids: Sequence[int], asked: Collection[int]) -> int:
+    """Delete the names and vectors of records that are being erased; return how many names.
+
+    `asked`: those of them that were asked for, and are not only what was made of these.
+    """
+    drop_given(tx, ws, ids, asked)
     ItemVectors.drop(tx, ws, ids)
     return tx.run("delete from item where ws = :ws and record in :ids", ws=ws, ids=list(ids))
