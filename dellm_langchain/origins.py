@@ -232,7 +232,7 @@ class Origins:
         more = dict.fromkeys(one for ids, _ in prompts for one in ids if one not in inside)
         also = [atom for _, atoms in prompts for atom in atoms]
         if self._task.given or self._task.ended:
-            also += self.atoms.values()
+            made.beside = tuple(self.atoms.values())
         also += self.answers
         # Where all steps of a run are stored as one, no task is named.
         also += self._read(self._task.id or (THREAD, self._task.thread), before=before)
@@ -288,7 +288,8 @@ class Origins:
         return Sources(
             known=known,
             context=atoms,
-            also=() if told else (*self._read(*call.tasks, before=call.moment), *more),
+            also=() if told else self._read(*call.tasks, before=call.moment),
+            beside=() if told else tuple(more),
             place=self._task.place,
             since=self._task.since,
             heard=ANSWERS,
