@@ -14,7 +14,9 @@ from typing import Any
 
 from langchain.agents.middleware import hook_config
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, RemoveMessage
+from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
 
 from dellm import (
     ContextForgotten,
@@ -32,7 +34,7 @@ from dellm.requests import Classifier
 from .capture import captured
 from .messages import draft_of, text_of
 from .middleware_consent import shown
-from .middleware_run import MemoryMiddleware, Run, resuming
+from .middleware_run import NOTICE, MemoryMiddleware, Run, resuming
 from .middleware_settling import Outcome, Settling, wished, wished_before
 
 RECENT = 20  # newest records of a thread among which a request's own are looked for
@@ -59,7 +61,11 @@ class ForgetMiddleware(MemoryMiddleware):
 
     It needs a checkpointer, since it pauses. Where that is no DeLLMSaver, the checkpointer's own
     copies of the conversation are out of reach: the request is then taken out of the state when the
-    next turn begins. In an agent that runs inside a tool nothing is a request, since what it is told
+    next turn begins. Where the agent is a node of a graph, the messages of that graph lose the
+    request and what was erased when the agent's turn ends with it, so that the next nodes do not see
+    them; not with durability "exit", not in graphs further out, and not where what a message says
+    besides its request is answered: there they are gone from the next turn on. Another agent with
+    this middleware that comes later in the turn makes no call of its model. In an agent that runs inside a tool nothing is a request, since what it is told
     comes from a model. `workspace` as for DeLLMSaver. List it first, so that no other middleware sees
     a request before it is gone.
     """
@@ -83,6 +89,8 @@ class ForgetMiddleware(MemoryMiddleware):
         if captured.around().call is not None:
             return None  # in a tool, the human messages are a model's
         messages: Sequence[AnyMessage] = state["messages"]
+        if messages and (messages[-1].id or "").startswith(NOTICE):
+            return {"jump_to": "end"}  # another agent of the graph has ended the turn
         waiting = _unanswered(messages)
         read = [(one, self._request(one)) for one in waiting]
         asked = [one for one in read if one[1].kind is RequestKind.FORGET]
@@ -148,6 +156,8 @@ class _Turn:
         self._run = run
         self._messages = messages
         self._asked = asked
+        run.settled()
+        self._above = run.ids_above()  # before anything of it is erased
 
     def dropped(self) -> Update | None:
         """Take out requests that were never answered, of a state that still holds them."""
@@ -164,7 +174,6 @@ class _Turn:
                 "To forget, an agent must be able to ask, and this one has no checkpointer.",
                 remedy="Give create_agent a checkpointer, such as DeLLMSaver(memory).",
             )
-        run.settled()
         for message, _ in fresh:
             erase_request(run, message)
         wish = wished(run, [request for _, request in fresh])
@@ -202,7 +211,17 @@ class _Turn:
             return update
         said = self._run.said(outcome.text, **outcome.metadata)
         update["messages"] = [*changed.values(), said, *rests]
-        return update if rests else {**update, "jump_to": "end"}
+        return update if rests else {**update, "messages": self._ended(update), "jump_to": "end"}
+
+    def _ended(self, update: Update) -> Any:
+        """Return the messages of a turn that ends: for a graph around it, too, which adds them to its own."""
+        said: list[Any] = update["messages"]
+        gone = [one for one in said if isinstance(one, RemoveMessage) and one.id in self._above]
+        if not gone:
+            return said
+        state: list[Any] = [*self._messages]
+        left: list[Any] = list(add_messages(state, said))
+        return Overwrite([*left[:-1], *gone, left[-1]])
 
     def _removed(self) -> list[RemoveMessage]:
         return [RemoveMessage(id=one.id or "") for one, _ in self._asked]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 from uuid import uuid4
@@ -33,6 +33,7 @@ from .writing import DURABILITY
 # Where LangGraph tells a task of its saver, and that its run goes on after a pause.
 CHECKPOINTER = "__pregel_checkpointer"
 RESUMING = "__pregel_resuming"
+NOTICE = "dellm-"  # how the ids begin of what we say ourselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +187,9 @@ class Run:
         if self.saver is None or self.thread is None:
             return set()
         self.settled()
-        began = self.saver.get_tuple(self._root(self.config["configurable"].get("checkpoint_map")))
+        began = self.saver.get_tuple(self._at("", newest=False))
         if began is None:  # nothing of this run is stored yet
-            return _ids_of(self.saver.get_tuple(self._root(None)))
+            return _ids_of(self.saver.get_tuple(self._at("", newest=True)))
         while began is not None and began.metadata.get("source") == "loop":
             began = self._before(began)
         if began is not None and began.metadata.get("source") != "input":
@@ -200,17 +201,28 @@ class Run:
             return None
         return self.saver.get_tuple(found.parent_config)
 
-    def _root(self, places: Mapping[str, str] | None) -> RunnableConfig:
-        """Return the config of a checkpoint of the outermost graph: the newest, or where it is now."""
+    def ids_above(self) -> set[str | None]:
+        """Return the ids of the messages in the graph that the running agent is a node of, if it is.
+
+        None are known where that graph's checkpoint is not stored yet, or where the agent keeps its
+        own state from turn to turn.
+        """
+        ns = "" if self.place is None else self.place.ns
+        if self.saver is None or ":" not in ns.rpartition("|")[2]:
+            return set()
+        return _ids_of(self.saver.get_tuple(self._at(ns.rpartition("|")[0], newest=False)))
+
+    def _at(self, ns: str, *, newest: bool) -> RunnableConfig:
+        """Return the config of a checkpoint of a graph around this task: the one it is at, or the newest."""
         said = self.config.get("configurable", {})
         mine = {key: one for key, one in said.items() if not key.startswith("__pregel")}
-        mine.pop("checkpoint_map", None)
-        cid = None if places is None else places.get("")
-        return {"configurable": {**mine, "checkpoint_ns": "", "checkpoint_id": cid}}
+        places = mine.pop("checkpoint_map", None) or {}
+        cid = None if newest else places.get(ns)
+        return {"configurable": {**mine, "checkpoint_ns": ns, "checkpoint_id": cid}}
 
     def said(self, text: str, **metadata: Any) -> AIMessage:
         """Return a message of the assistant that no model made; the text holds no content."""
-        message = AIMessage(text, id=f"dellm-{uuid4()}", response_metadata=metadata)
+        message = AIMessage(text, id=f"{NOTICE}{uuid4()}", response_metadata=metadata)
         self.remembered([message])
         return message
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import pytest
 from agents import REQUEST, Ways, agent, asked, at, heard, resume, said, say, texts
-from graphs import STATEMENT, WORD, Parrot, lookup, recall, weather
+from graphs import STATEMENT, WORD, Parrot, lookup, node, recall, says, weather
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
@@ -405,6 +405,48 @@ def test_an_agent_that_is_part_of_a_graph_asks_through_it(small: Memory, way: st
     resume(graph, True, way=way)
     assert left(small) == []
     assert CONTROL in texts(graph)
+
+
+def before_a_plain_node(memory: Memory, *, wrapped: bool = False) -> Any:
+    """Return a graph of an agent, a model that is shown the whole state, and another agent."""
+    inner = create_agent(Parrot(), middleware=[DeLLMMiddleware(memory, k=0, last=9)], name="helper")
+    other = create_agent(Parrot(), middleware=[DeLLMMiddleware(memory, k=0, last=9)], name="other")
+
+    def helper(state: MessagesState) -> Any:
+        return {"messages": inner.invoke(state)["messages"]}
+
+    outer = StateGraph(MessagesState)
+    outer.add_node("helper", helper if wrapped else inner)
+    outer.add_node("plain", node(says))
+    outer.add_node("other", other)
+    outer.add_edge(START, "helper")
+    outer.add_edge("helper", "plain")
+    outer.add_edge("helper", "other")
+    return outer.compile(checkpointer=DeLLMSaver(memory))
+
+
+@pytest.mark.parametrize("answer", [True, False, None])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_nodes_behind_an_agent_see_neither_the_request_nor_what_was_erased(
+    small: Memory, wrapped: bool, answer: bool | None
+) -> None:
+    graph = before_a_plain_node(small, wrapped=wrapped)
+    for text in (CONTROL, STATEMENT):
+        say(graph, text)
+    request = REQUEST if answer is not None else "Please forget zebra"
+    prompts = heard(lambda: say(graph, f"{request} zebra" if answer is None else request))
+    assert (asked(graph) is None) is (answer is None)
+    if answer is not None:
+        assert prompts == []
+        prompts = heard(lambda: resume(graph, answer))
+    assert len(prompts) == 1  # of the plain node: the other agent leaves the turn ended, too
+    assert "Please forget" not in repr(prompts)
+    assert "orgotten" in said(prompts[0])[-1]
+    assert CONTROL in said(prompts[0])
+    assert (WORD in repr(prompts)) is (answer is not True)
+    assert left(small, "Please forget") == []
+    assert (left(small) == []) is (answer is True)
+    assert len(heard(lambda: say(graph, ABOUT))) == 3
 
 
 def test_each_user_forgets_only_their_own(memory: Memory) -> None:
