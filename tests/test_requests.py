@@ -159,6 +159,37 @@ def test_the_rest_of_a_turn_is_kept_without_the_request_and_its_payload() -> Non
     assert request.rest == "Thanks for the recipe, it was great! What should I cook tomorrow?"
 
 
+@pytest.mark.parametrize(
+    ("message", "value"),
+    [
+        ("Please forget zebrakeyq7 and tell me of pears", "zebrakeyq7"),
+        ("forget zebrakeyq7 and tell me of pears", "zebrakeyq7"),
+        ("please forget zebrakeyq7, what is the weather?", "zebrakeyq7"),
+        ("Please forget 4711 and book a table", "4711"),
+        ("forget anna@example.com and write to her", "anna@example.com"),
+        ("forget 415 555 0132 and 212 555 0199, and tell me a joke", "212 555 0199"),
+    ],
+)
+def test_a_bare_value_is_forgotten_though_the_sentence_goes_on(message: str, value: str) -> None:
+    request = recognise(message)
+    assert request.kind is RequestKind.FORGET
+    assert value in [one.text for one in request.targets]
+    assert request.rest
+    assert value not in request.rest
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *("forget python2 and use python3", "forget jazz and play rock"),
+        *("Forget 2024 and focus on 2025", "please forget dinner and order pizza"),
+        *("forget the weather and tell me a joke", "forget mp3s, let's talk about flac"),
+    ],
+)
+def test_forgetting_one_thing_for_another_is_an_idiom(message: str) -> None:
+    assert recognise(message).kind is RequestKind.NONE
+
+
 def test_a_turn_with_two_requests_has_both_targets() -> None:
     request = recognise("Delete Haven House, delete 415-555-0132, and delete the alias June.")
     assert texts(request) == ["Haven House", "415-555-0132", "the alias June"]

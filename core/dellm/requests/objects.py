@@ -78,6 +78,16 @@ _NOT_AN_OBJECT = re.compile(
 _GOES_ON = re.compile(
     r"\s*(?:[,;]|and|[-–—]\s)\s*(?!(?:please|pls|thanks|keep|leave|but|ok|thank|you can|delete|erase|remove|and (?:keep|delete|erase))\b)[\w']"
 )
+_CONTACT = re.compile(
+    r"[^\s@]+@[^\s@]+\.\w+|(?:https?://|www\.)\S+|\+?\(?\d[\d ().+/-]{3,}\d|(?:\d{1,3}\.){3}\d{1,3}"
+)
+_JOINT = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
+_TOKEN = re.compile(r"(?!(?:19|20)\d\d\Z)(?=\S*\d)[\w.+/-]{4,}")
+_ASKS_NEXT = re.compile(
+    r"[\s,;–—-]*(?:(?:and|also|then|now|please|just|instead|after that)[\s,]+)*"
+    r"(?:tell|show|give me|explain|remind|help|list|summari[sz]e|translate|answer|write"
+    r"|what|how|when|where|who|why|which|can|could|do|does|did|is|are|will|would)\b"
+)
 _OF_THE_USER = re.compile(r"\b(?:i|i'm|i've|my|we|our|his|her|their|everything|anything)\b")
 _SEVERAL = re.compile(r"(?:all|any|every|everything|anything|whatever)\b")
 
@@ -234,7 +244,18 @@ def _idiom(case: Case) -> Verdict | None:
         return UNLIKELY
     goes_on = _GOES_ON.match(case.after)
     mine = case.owned or case.told or _OF_THE_USER.search(thing)
-    return NO if goes_on and not mine and not _NAME.match(case.shown) else None
+    named = _NAME.match(case.shown) or _is_bare_value(case)
+    return NO if goes_on and not mine and not named else None
+
+
+def _is_bare_value(case: Case) -> bool:
+    """Tell whether "forget X, and ..." is about a value, not "forget python2 and use python3".
+
+    A product's name may look like a code; it is none where the user says please, or goes on to ask.
+    """
+    others = [one for one in _JOINT.split(case.thing) if not _CONTACT.fullmatch(one)]
+    asks = _PLEASE.search(case.asked) or _ASKS_NEXT.match(case.after)
+    return not others or bool(asks and all(map(_TOKEN.fullmatch, others)))
 
 
 def _whole(case: Case) -> Verdict | None:
