@@ -22,13 +22,14 @@ from dellm import Atom, InvalidInput, Item, Keep, Memory
 
 from .cache_place import place_of
 from .cache_replies import cached_replies, reply_id
-from .cache_shelf import MINUTE, Shelf, checked_ttl, entry_of
+from .cache_shelf import Shelf, entry_of
 from .cache_sources import outside
 from .cache_values import dump_generations, load_generations
 from .call_batches import started, with_prompt
 from .call_configs import Configurable, given_configs
 from .calls import Call
 from .capture import captured
+from .options import checked_key, checked_serde, checked_ttl, minutes
 from .running import SERDE, Here, here
 from .tracked_reads import shown
 
@@ -62,9 +63,9 @@ class DeLLMCache(BaseCache):
         if not isinstance(memory, Memory):
             raise InvalidInput("DeLLMCache takes a dellm.Memory.")
         self.memory = memory
-        self._key = workspace
+        self._key = checked_key(workspace)
         self._ttl = checked_ttl(ttl)
-        self._serde = serde or SERDE
+        self._serde = checked_serde(serde) or SERDE
         self._shelf = Shelf(FAMILY)
         captured.everywhere()
 
@@ -128,7 +129,7 @@ class DeLLMCache(BaseCache):
                 known = shown.tied(at.owner, prompt, known)
             every = made.trusted >= 0 if at.inside else known is not None and not known.inexact
             atom = Atom(entry_of(text, payload, all_known=every), made=known)
-            keep = Keep((), name, atom, ttl=None if self._ttl is None else self._ttl / MINUTE)
+            keep = Keep((), name, atom, ttl=minutes(self._ttl))
             self._shelf.put(at, [keep], made.trusted)
         if atom.id is not None:
             for message in _messages(return_val):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Sequence
 
-from dellm import Draft, InvalidInput, Items, Keep, Memory
+from dellm import Draft, Items, Keep, Memory
 from dellm.item_rows import ALL_KNOWN, CACHED
 
 from .running import Here
 from .store_shelves import Shelves
 
-MINUTE = 60  # seconds: items live for minutes, entries of caches for seconds
 EVERY = 64  # writes of entries that live for a time, between two times that old ones are removed
 
 
@@ -49,12 +47,3 @@ def entry_of(text: str, payload: bytes, *, all_known: bool) -> Draft:
     """
     named = {ALL_KNOWN: True} if all_known else {}
     return Draft(text, role=CACHED, kind="state", payload=payload, metadata=named)
-
-
-def checked_ttl(ttl: object) -> float | None:
-    """Return how many seconds entries live; InvalidInput for what is no such number."""
-    if ttl is None:
-        return None
-    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl < math.inf:
-        raise InvalidInput("ttl= is a number of seconds above zero, or None.")
-    return float(ttl)

@@ -15,6 +15,8 @@ from langchain_core.outputs import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from dellm import InvalidInput
+
 from . import shapes
 from .calls import text_of
 from .messages import fields_of, recipe
@@ -58,7 +60,14 @@ def spoken(message: BaseMessage) -> Iterator[str]:
 def dump_generations(
     generations: Sequence[Generation], serde: SerializerProtocol
 ) -> tuple[str, bytes]:
-    """Return generations as text and bytes; the text is what they say, without what is about it."""
+    """Return generations as text and bytes; the text is what they say, without what is about it.
+
+    Raises InvalidInput for what is no list of generations.
+    """
+    if not isinstance(generations, list | tuple) or not all(
+        isinstance(one, Generation) for one in generations
+    ):
+        raise InvalidInput("What a cache is to keep is no list of generations.")
     _, payload = dump([_taken(one) for one in generations], serde)
     said = (part for one in generations for part in _said(one))
     return "\n".join(dict.fromkeys(one for one in said if one)), payload

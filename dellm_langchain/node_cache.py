@@ -22,11 +22,12 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from dellm import Atom, InvalidInput, Items, Keep, Memory
 
-from .cache_shelf import MINUTE, Shelf, entry_of
+from .cache_shelf import Shelf, entry_of
 from .cache_values import dump_writes, load_writes
 from .calls import messages_within
 from .capture import captured
 from .node_cache_tasks import TaskSeen, TasksSeen, asking, seen, tasks_of
+from .options import checked_key, checked_serde, minutes
 from .reads import THREAD, reads
 from .running import here
 
@@ -55,11 +56,11 @@ class DeLLMNodeCache(BaseCache[Any]):
         workspace: str | None = None,
         serde: SerializerProtocol | None = None,
     ) -> None:
-        super().__init__(serde=serde)
+        super().__init__(serde=checked_serde(serde))
         if not isinstance(memory, Memory):
             raise InvalidInput("DeLLMNodeCache takes a dellm.Memory.")
         self.memory = memory
-        self._key = workspace
+        self._key = checked_key(workspace)
         self._shelf = Shelf(FAMILY)
         self._tasks = TasksSeen()
 
@@ -149,7 +150,7 @@ class DeLLMNodeCache(BaseCache[Any]):
         space, name = _named(items, key)
         with at.making() if task is None else task.made(at, writes) as made:
             entry = entry_of(text, payload, all_known=task is not None and made.trusted >= 0)
-            keep = Keep(space, name, Atom(entry, made=made.sources), _minutes(ttl))
+            keep = Keep(space, name, Atom(entry, made=made.sources), minutes(ttl))
             self._shelf.put(at, [keep], made.trusted)
 
 
@@ -160,10 +161,6 @@ def _named(items: Items, key: FullKey) -> tuple[tuple[str, ...], str]:
 
 def _space(items: Items, namespace: Namespace) -> tuple[str, ...]:
     return (items.digest(["namespace", *namespace]),)
-
-
-def _minutes(ttl: float | None) -> float | None:
-    return None if ttl is None else ttl / MINUTE
 
 
 def _own(writes: Sequence[tuple[str, Any]], task: TaskSeen | None) -> Iterator[str]:

@@ -31,6 +31,7 @@ from dellm import InvalidInput, Memory
 
 from .addresses import Address, thread_name
 from .channels import Channels, channels_of
+from .options import checked_key
 from .questions import keep_questions
 from .workspace import Workspace
 from .writing import Writer
@@ -67,7 +68,7 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         if not isinstance(memory, Memory):
             raise InvalidInput("DeLLMSaver takes a dellm.Memory.")
         self.memory = memory
-        self._key = workspace
+        self._key = checked_key(workspace)
         self._channels: Channels = channels_of(schema, defaults, untracked, reads, rebuild)
         self._workspaces: dict[tuple[str, int], Workspace] = {}
 

@@ -30,6 +30,7 @@ from dellm import Atom, ContextForgotten, InvalidInput, Items, Keep, Memory, Sou
 from dellm import Item as Kept
 from dellm.arguments import whole_numbers
 
+from .options import checked_interval, checked_key, checked_ttl_config
 from .running import Here, here
 from .store_batch import Batch, Listing
 from .store_filters import Filter
@@ -70,8 +71,8 @@ class DeLLMStore(BaseStore):
         if not isinstance(memory, Memory):
             raise InvalidInput("DeLLMStore takes a dellm.Memory.")
         self.memory = memory
-        self.ttl_config = ttl
-        self._key = workspace
+        self.ttl_config = checked_ttl_config(ttl)
+        self._key = checked_key(workspace)
         self._index = Index.of(index, memory.items.embedder)
         self._shelves = Shelves()
         self._parents: Sequence[int] = ()
@@ -276,6 +277,8 @@ class DeLLMStore(BaseStore):
 
         Returns what is done once the sweeping has ended, and ends it when it is cancelled.
         """
+        if sweep_interval_minutes is not None:
+            checked_interval(sweep_interval_minutes)
         if not self.ttl_config:
             future: Future[None] = Future()
             future.set_result(None)

@@ -64,7 +64,9 @@ class Listing:
         """Choose from the namespaces that hold an item, each with the record of one; sorted."""
         named = {"limit": op.limit, "offset": op.offset, "max_depth": op.max_depth}
         for name, number in named.items():
-            if number is not None and (type(number) is not int or number < 0):
+            if number is None and name == "max_depth":
+                continue
+            if type(number) is not int or number < 0:
                 raise InvalidInput(f"{name}= is no whole number, zero or more.")
         conditions = op.match_conditions or ()
         found = [one for one in held if all(_matches(it, one) for it in conditions)]

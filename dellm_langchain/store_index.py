@@ -72,7 +72,10 @@ class Index:
             raise InvalidInput("The fields of index= are no list of paths.")
         if dims is not None and (type(dims) is not int or dims < 1):
             raise InvalidInput("The dims of index= are no whole number above zero.")
-        return cls(ensure_embeddings(config["embed"]), tuple(fields), dims)
+        embed: Any = config["embed"]
+        if not isinstance(embed, str | Embeddings) and not callable(embed):
+            raise InvalidInput("The embed of index= is nothing that embeds.")
+        return cls(ensure_embeddings(embed), tuple(fields), dims)
 
     def texts(self, op: PutOp) -> list[str]:
         """Return what of an item is embedded, one text for each vector; nothing of a deletion."""

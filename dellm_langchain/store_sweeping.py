@@ -45,7 +45,7 @@ class Sweeper:
         return not thread.is_alive()
 
     def _run(self, minutes: float, future: Future[None]) -> None:
-        while not self._stop.wait(minutes * 60):
+        while not self._stop.wait(min(minutes * 60, threading.TIMEOUT_MAX)):
             try:
                 self._sweep()
             except DatabaseClosed:

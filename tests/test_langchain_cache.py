@@ -281,7 +281,26 @@ def test_nothing_is_cached_where_it_is_not_sure_whose_it_is(memory: Memory) -> N
     assert [memory.workspace(one).items.search("llm") for one in ("ann", "bob")] == [[], []]
 
 
-@pytest.mark.parametrize("ttl", [0, -1, True, "5", float("inf")])
+WRONG: dict[str, Callable[[Memory], object]] = {
+    "serde": lambda memory: DeLLMCache(memory, serde=5),  # type: ignore[arg-type] # wrong
+    "workspace": lambda memory: DeLLMCache(memory, workspace=5),  # type: ignore[arg-type] # wrong
+    "no workspace": lambda memory: DeLLMCache(memory, workspace=" "),
+    "nothing": lambda memory: DeLLMCache(memory).update("p", MODEL, None),  # type: ignore[arg-type] # wrong
+    "a text": lambda memory: DeLLMCache(memory).update("p", MODEL, "x"),
+    "a number": lambda memory: DeLLMCache(memory).update("p", MODEL, [1]),  # type: ignore[list-item] # wrong
+    "a prompt": lambda memory: DeLLMCache(memory).lookup(5, MODEL),  # type: ignore[arg-type] # wrong
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_what_makes_no_sense_is_refused(
+    sqlite_url: str, opened: Callable[..., Memory], wrong: Callable[[Memory], object]
+) -> None:
+    with pytest.raises(InvalidInput):
+        wrong(opened(sqlite_url, embedder=None))
+
+
+@pytest.mark.parametrize("ttl", [0, -1, True, "5", float("inf"), 1e300, float("nan")])
 def test_a_time_to_live_is_a_number_of_seconds(memory: Memory, ttl: Any) -> None:
     with pytest.raises(InvalidInput):
         DeLLMCache(memory, ttl=ttl)

@@ -289,6 +289,18 @@ def test_tasks_of_the_functional_api_are_cached_too(memory: Memory) -> None:
 
 
 @on_sqlite
+def test_what_makes_no_sense_is_refused(memory: Memory) -> None:
+    for wrong in ({"serde": 5}, {"workspace": 5}, {"workspace": ""}):
+        with pytest.raises(InvalidInput):
+            DeLLMNodeCache(memory, **wrong)  # type: ignore[arg-type] # wrong
+    cache = DeLLMNodeCache(memory)
+    for ttl in ("x", True, float("nan"), 1e300):
+        with pytest.raises(InvalidInput):
+            cache.set({(("n",), "k"): ([("ch", 1)], ttl)})  # type: ignore[dict-item] # wrong
+    assert cache.get([(("n",), "k")]) == {}
+
+
+@on_sqlite
 def test_a_run_that_is_stored_at_its_end_is_not_cached(memory: Memory) -> None:
     graph = talking(memory)
     for thread in "ab":

@@ -384,6 +384,21 @@ def test_texts_are_embedded_once_and_outside_of_any_transaction(memory: Memory) 
         lambda store: store.search(("a",), filter=[1]),
         lambda store: store.search(("a",), limit=-1),
         lambda store: store.list_namespaces(limit=-1),
+        lambda store: store.list_namespaces(limit=None),
+        lambda store: store.list_namespaces(offset=None),
+        lambda store: store.put(("a",), "k", {"x": 1}, ttl=float("inf")),
+        lambda store: store.put(("a",), "k", {"x": 1}, ttl=1e300),
+        lambda store: DeLLMStore(store.memory, ttl="x"),  # type: ignore[arg-type] # wrong
+        lambda store: DeLLMStore(store.memory, ttl=5),  # type: ignore[arg-type] # wrong
+        lambda store: DeLLMStore(store.memory, ttl={"default_ttl": "x"}),  # type: ignore[typeddict-item] # wrong
+        lambda store: DeLLMStore(store.memory, ttl={"default_ttl": float("nan")}),
+        lambda store: DeLLMStore(store.memory, ttl={"refresh_on_read": "x"}),  # type: ignore[typeddict-item] # wrong
+        lambda store: DeLLMStore(store.memory, ttl={"sweep_interval_minutes": "x"}),  # type: ignore[typeddict-item] # wrong
+        lambda store: DeLLMStore(store.memory, ttl={"sweep_interval_minutes": 0}),
+        lambda store: store.start_ttl_sweeper("x"),
+        lambda store: DeLLMStore(store.memory, workspace=5),  # type: ignore[arg-type] # wrong
+        lambda store: DeLLMStore(store.memory, workspace=""),
+        lambda store: DeLLMStore(store.memory, index={"embed": 3}),  # type: ignore[typeddict-item] # wrong
         lambda store: store.batch([ListNamespacesOp((MatchCondition("middle", ("a",)),))]),  # type: ignore[arg-type] # wrong
         DeLLMStore,
         lambda store: DeLLMStore(store.memory, index={"dims": 3}),

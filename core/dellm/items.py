@@ -39,6 +39,7 @@ from .item_vectors import ItemVectors
 from .settling import Settling
 
 MINUTE = 60_000_000  # microseconds
+LONGEST = 1e11  # minutes: 190 thousand years, the end of which a database still holds
 
 Name = tuple[Space, str]
 
@@ -261,6 +262,8 @@ def _check_keep(one: object) -> None:
         check_kind(one.atom, Atom, "atom=")
     if one.ttl is not None:
         check_number(one.ttl, "ttl=")
+        if abs(one.ttl) > LONGEST:
+            raise InvalidInput(f"ttl= is more than {LONGEST:.0e} minutes.")
 
 
 def _name(one: Name) -> tuple[str, str]:
