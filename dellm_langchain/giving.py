@@ -118,6 +118,8 @@ class Giving:
             return {name: one for name, one in inner.items() if one is not ABSENT}
         if isinstance(what, int):
             values = self._list(what, kept=kind == PLACED)
+            while kind == PLACED and values and values[-1] is None:
+                values.pop()  # a gap behind which nothing stands keeps nothing in its place
         else:
             values = self._several(what, kept=kind == PLACED, part=True)
         return tuple(values) if kind == TUPLED else values

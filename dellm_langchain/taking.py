@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import RESUME, TASKS, _DeltaSnapshot
-from langgraph.types import Overwrite
+from langgraph.types import Overwrite, Send
 
 from dellm import Atom, Cell, Draft, Fields, Literal, Many, Sources, Wrapped
 
@@ -62,6 +62,7 @@ class Taking:
         self._at = at
         self._task = task
         self._atoms = origins.atoms
+        self._sends: dict[int, Atom] = {}  # nothing in the same write was made of these
         self._held: list[tuple[Any, Atom]] = []
         self._channels: dict[Atom, str] = {}
         self._lists: list[tuple[list[Any], Many, Beginning]] = []
@@ -130,13 +131,14 @@ class Taking:
         key: Any = id(value)
         if type(value) in CONSTANT:
             key = (key, self._origins.channel)
-        found = self._atoms.get(key)
+        atoms = self._sends if isinstance(value, Send) else self._atoms
+        found = atoms.get(key)
         if found is None:
             if isinstance(value, BaseMessage) and not isinstance(value, RemoveMessage):
                 found = self._message(value, tracked)
             else:
                 found = self._state(value, tracked)
-            self._atoms[key] = found
+            atoms[key] = found
             self._held.append((value, found))
             self._channels[found] = self._origins.channel
             if self._origins.resume:

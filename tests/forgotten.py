@@ -270,9 +270,9 @@ class Oracle:
     def _may_be(self, name: str, old: Any, new: Any, earlier: list[Any], *, loses: bool) -> bool:
         """Return whether a value that changed is what it may have changed to."""
         if name == "__pregel_tasks":
-            return len(new) == len(old) and all(
-                b in (a, None) for a, b in zip(old, new, strict=True)
-            )
+            # A task is known by the place of its Send: only behind the last one is no gap needed.
+            kept = all(b in (a, None) for a, b in zip(old, new, strict=False))
+            return kept and len(new) <= len(old) and new[-1:] != [None]
         if isinstance(old, list) and isinstance(new, list):
             before = [one for one in earlier if one and not holds(one, self.word)] if loses else []
             return self._list(old, new, loses=loses) or any(_same(new, one) for one in before)
