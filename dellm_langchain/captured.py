@@ -320,7 +320,8 @@ class Captured:
         if above is None:
             if ns is None and thread is None and not self._everywhere:
                 return None
-            above = Place(run_id)
+            # A run that was not seen, of no thread, is known to its own by this.
+            above = Place(parent or run_id, runs=() if parent is None else (parent,))
         steps = stepped(above.steps, thread, metadata.get("langgraph_step"))
         if ns is None:
             return above if steps is above.steps else above._replace(steps=steps)

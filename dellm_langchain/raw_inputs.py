@@ -29,6 +29,12 @@ class RawInputs:
         self._inputs = {name: _parts(one) for name, one in _channels(inputs).items()}
         self._said: dict[str, list[Said]] = {}
 
+    def anew(self) -> RawInputs:
+        """Return the same, of which nothing has been taken yet."""
+        found = RawInputs()
+        found._inputs = self._inputs
+        return found
+
     def take(self, channel: str, message: BaseMessage) -> bool:
         """Whether a message of a channel's value says what was given to it, and no other has yet."""
         if channel not in self._said:

@@ -7,12 +7,12 @@ depends on what that task was told; what it has read is noted, so that what it m
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -20,7 +20,6 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from dellm import Atom, Draft, InvalidInput, Memory, Place, Sources
 
 from .addresses import Address, thread_name
-from .cache_replies import cached_replies
 from .call_places import parsed
 from .calls import Call, messages_within
 from .capture import captured
@@ -28,6 +27,7 @@ from .messages import draft_of
 from .origins import Origins
 from .reads import THREAD, reads
 from .saver import PAUSE, WAIT, DeLLMSaver
+from .state_sources import Named, Scope, StateSources, read
 from .tasks import Task
 from .workspace import Workspace
 from .writing import DURABILITY
@@ -35,7 +35,6 @@ from .writing import DURABILITY
 SERDE = JsonPlusSerializer()
 UNTHREADED = "without a thread"  # where the messages of a graph that has none are kept
 CHECKPOINTER, READ = "__pregel_checkpointer", "__pregel_read"
-_SAID = (HumanMessage, SystemMessage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,34 +129,42 @@ class Here:
 
         Its messages become records then, so that a forget of one finds what was made of it.
         """
-        held = [*_state(self._said(READ)), *self._told()]
-        atoms: list[Atom] = []
-        for one in {id(one): one for one in held}.values():
-            # Nothing tells what a model or tool has read, so it is all that was said before; and a
-            # prompt that says it for a human, without an id, was put together by the task.
-            said = isinstance(one, _SAID) and not (one.type == "human" and one.id is None)
-            read = None if said else Sources(context=tuple(atoms), inexact=True)
-            made = cached_replies.tied(self.owner, one, read)
-            atoms.append(Atom(cached_replies.marked(self.owner, one, self._draft(one)), made=made))
-        return Sources(also=(*atoms, *self._noted()), inexact=True)
+        tasks, _ = parsed(str(self._said("checkpoint_ns") or ""))
+        calls = [call for task in tasks for call in captured.of_task(task)]
+        given = captured.raw_inputs(str(self._said("thread_id")), self.owner).anew()
+        scope = self._scope()
+        sources = StateSources(scope, self._draft, self._unnamed)
+        atoms = sources.atoms(_state(self._said(READ)), calls, given, nested=len(tasks) > 1)
+        return scope.whole([*atoms, *scope.read(*self._places())])
 
-    def _told(self) -> Iterator[BaseMessage]:
-        for task in parsed(str(self._said("checkpoint_ns") or ""))[0]:
-            for call in captured.of_task(task):
-                yield from call.prompt.messages
+    def _scope(self) -> Scope:
+        """Return what may be in the state: with another saver, all that was read on the thread."""
+        around = captured.around()
+        if self.kept is not None:
+            address = Address.of(self.config)
+            places = (*around.runs[:1], *around.tasks)
+            return Scope(self.owner, places, address.outer({}), address.outer_since)
+        thread = ((THREAD, self.thread),) if self.thread else ()
+        return Scope(self.owner, (*thread, *around.runs[:1]))
 
     def _draft(self, message: BaseMessage) -> Draft:
         """Return a message as a record of its thread; one without an id is known by what it says."""
-        serde = SERDE if self.kept is None else self.kept.serde
-        draft = draft_of(message, self.thread or UNTHREADED, serde)
-        if draft.framework_id is not None:
-            return draft
-        name = self.memory.items.digest([draft.role, draft.text])
-        return replace(draft, kind="state", framework_id=name)  # it is no message of the thread
+        if message.id is None:
+            return self._unnamed(message, [])
+        return draft_of(message, self.thread or UNTHREADED, self._serde)
+
+    def _unnamed(self, message: BaseMessage, more: Sequence[str]) -> Draft:
+        """Return what is no message of the thread, known by what it says and by `more`."""
+        draft = draft_of(message, self.thread or UNTHREADED, self._serde)
+        name = self.memory.items.digest([draft.role, draft.text, *more])
+        return replace(draft, kind="state", framework_id=name)
+
+    @property
+    def _serde(self) -> Any:
+        return SERDE if self.kept is None else self.kept.serde
 
     def _noted(self) -> list[Atom]:
-        found = [one for place in self._places() for one in reads.of(self.owner, place)]
-        return [Atom(known=one, unsure=True) for one in dict.fromkeys(found)]
+        return read(self.owner, self._places())
 
     def _only_read(self) -> Sources | None:
         noted = self._noted()
@@ -214,14 +221,14 @@ def _settled(kept: Workspace, place: Place | None) -> bool:
     return True
 
 
-def _state(read: Any) -> list[BaseMessage]:
+def _state(read: Any) -> list[Named]:
     """Return the messages in a graph's state, by the function with which LangGraph's tasks read it."""
     channels = next((one for one in getattr(read, "args", ()) if isinstance(one, Mapping)), {})
     try:
-        found = read(list(channels)) if channels else None
+        found = dict(read(list(channels))) if channels else {}
     except Exception:  # noqa: BLE001 - a channel that is empty or foreign: the rest is asked one by one
-        found = [_one(read, name) for name in channels]
-    return messages_within(found)
+        found = {name: _one(read, name) for name in channels}
+    return [(str(name), one) for name, value in found.items() for one in messages_within(value)]
 
 
 def _one(read: Any, name: str) -> Any:

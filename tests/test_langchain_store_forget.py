@@ -15,8 +15,9 @@ from agents import at, say
 from forgotten import holds
 from graphs import CLEAN, HEARD, STATEMENT, WORD, Parrot, Window, latest, words
 from langchain.agents import create_agent
+from langchain.agents.middleware import wrap_model_call
 from langchain.tools import ToolRuntime
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -28,7 +29,7 @@ from one_postgres import one_database, postgres_url
 from raw_tables import connected, statement
 
 from dellm import Memory
-from dellm_langchain import DeLLMSaver
+from dellm_langchain import DeLLMCache, DeLLMSaver
 from dellm_langchain.store import DeLLMStore
 
 __all__ = ["one_database", "postgres_url"]
@@ -287,3 +288,115 @@ def test_two_runs_at_the_same_time_keep_their_items_apart(memory: Memory) -> Non
     memory.forget(STATEMENT)
     assert kept(memory) == sorted(words(one, "call:keep") for one in CLEAN[:2])
     clean(memory, graph)
+
+
+SAVERS: dict[str, Callable[[Memory], Any]] = {
+    "exit": DeLLMSaver,
+    "stock": lambda memory: InMemorySaver(),
+    "none": lambda memory: None,
+}
+
+
+@pytest.mark.parametrize("saver", SAVERS)
+def test_what_a_tool_has_read_ties_its_result_where_no_saver_of_ours_has_stored_it_yet(
+    memory: Memory, saver: str
+) -> None:
+    graph = create_agent(
+        Parrot(cache=DeLLMCache(memory)),
+        [keep, find],
+        checkpointer=SAVERS[saver](memory),
+        store=DeLLMStore(memory),
+    )
+    more: Any = {"durability": "exit"} if saver == "exit" else {}
+    DeLLMStore(memory).put(("mem", "notes"), "code", {"text": STATEMENT})
+    say(graph, f"{CLEAN[0]} call:keep", at("two"), **more)
+    say(graph, "call:find(door)", at("one"), **more)
+    say(graph, "call:keep(it)", at("one"), **more)
+    memory.forget(STATEMENT)
+    assert kept(memory)[0] == words(CLEAN[0], "call:keep")
+    assert [str(one) for one in memory.scan(WORD).places] == []
+    said = {one.text for one in memory.export()}
+    assert {f"{CLEAN[0]} call:keep", "kept", "call:find(door)"} <= said
+    if saver == "exit":
+        assert len(texts(graph, "two")) == 4
+        clean(memory, graph)
+
+
+class Noted(MessagesState):
+    note: str
+
+
+def remembering(state: Noted) -> dict[str, Any]:
+    if state["messages"][-1].text == "read":
+        (found,) = get_store().search(("mem",))
+        return {"note": words(found.value["text"])}
+    get_store().put(("made",), state["messages"][-1].text, {"text": state["note"]})
+    return {}
+
+
+@pytest.mark.parametrize("saver", ["exit", "stock"])
+def test_what_an_earlier_run_has_read_into_the_state_ties_what_a_later_one_keeps_of_it(
+    memory: Memory, saver: str
+) -> None:
+    builder = StateGraph(Noted)
+    builder.add_node("node", remembering)
+    builder.add_edge("__start__", "node")
+    graph = builder.compile(checkpointer=SAVERS[saver](memory), store=DeLLMStore(memory))
+    more: Any = {"durability": "exit"} if saver == "exit" else {}
+    DeLLMStore(memory).put(("mem",), "code", {"text": STATEMENT})
+    say(graph, "read", at("one"), **more)
+    say(graph, "put", at("one"), **more)
+    graph.invoke({"messages": [HumanMessage("other")], "note": "nothing"}, at("two"), **more)
+    memory.forget(STATEMENT)
+    assert kept(memory) == ["nothing"]
+    assert [str(one) for one in memory.scan(WORD).places] == []
+
+
+@pytest.mark.parametrize("saver", ["exit", "stock"])
+def test_a_prompt_rewritten_with_what_was_read_is_no_longer_what_the_user_said(
+    memory: Memory, saver: str
+) -> None:
+    @wrap_model_call
+    def knowing(request: Any, handler: Any) -> Any:
+        known = words(*(one.value["text"] for one in request.runtime.store.search(("mem",))))
+        last = request.messages[-1]
+        told = [*request.messages[:-1], last.model_copy(update={"content": f"{last.text} {known}"})]
+        return handler(request.override(messages=told, system_message=SystemMessage(f"S {known}")))
+
+    graph = create_agent(
+        Parrot(cache=DeLLMCache(memory)),
+        [keep],
+        middleware=[knowing],
+        checkpointer=SAVERS[saver](memory),
+        store=DeLLMStore(memory),
+    )
+    more: Any = {"durability": "exit"} if saver == "exit" else {}
+    DeLLMStore(memory).put(("mem",), "code", {"text": STATEMENT})
+    say(graph, CLEAN[0], at("one"), **more)
+    say(graph, "call:keep(it)", at("one"), **more)
+    memory.forget(STATEMENT)
+    assert [str(one) for one in memory.scan(WORD).places] == []
+    assert CLEAN[0] in {one.text for one in memory.export()}
+
+
+def test_a_graph_without_a_saver_and_a_thread_ties_what_its_tasks_have_read(
+    memory: Memory,
+) -> None:
+    builder = StateGraph(Noted)
+    builder.add_node(
+        "read", lambda state: remembering({**state, "messages": [HumanMessage("read")]})
+    )
+    builder.add_node("put", remembering)
+    builder.add_edge("__start__", "read")
+    builder.add_edge("read", "put")
+    graph = builder.compile(store=DeLLMStore(memory))
+    store = DeLLMStore(memory)
+    store.put(("mem",), "code", {"text": STATEMENT})
+    (item,) = memory.items.search("store")
+    graph.invoke({"messages": [HumanMessage("first")]})
+    store.delete(("mem",), "code")
+    store.put(("mem",), "fruit", {"text": CLEAN[0]})
+    graph.invoke({"messages": [HumanMessage("second")]})
+    memory.forget(ids=[item.record.id])
+    assert kept(memory) == sorted([CLEAN[0], words(CLEAN[0])])
+    assert [str(one) for one in memory.scan(WORD).places] == []

@@ -1,0 +1,179 @@
+"""What the messages in a graph's state were made from, where no saver of ours has stored them yet.
+
+That is so with another saver, with none, and where all steps of a run are stored as one. A reply is
+made of its prompt, a tool's result of what came before it and what the tool has read. Whatever else
+was not given to the run may be made of all that came before it and all that was read by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from dellm import Atom, Draft, Place, Sources
+
+from .cache_replies import cached_replies
+from .calls import Call, fingerprint
+from .capture import captured
+from .handed import handed
+from .origins import ANSWERS
+from .raw_inputs import RawInputs
+from .reads import reads
+from .tracked_reads import shown
+
+Named = tuple[str, BaseMessage]  # a message and the channel that it stands in
+_SAID = (HumanMessage, SystemMessage)
+_Key = tuple[str | None, Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a value of a run may have been made from besides messages.
+
+    `places` are runs, tasks and threads whose reads may be in the state; `place` is the checkpoint
+    with which the run began, of which a saver of ours knows all, and `since` as in `Sources`.
+    """
+
+    owner: tuple[int, str]
+    places: tuple[Hashable, ...]
+    place: Place | None = None
+    since: int | None = None
+
+    def read(self, *more: Hashable, before: int | None = None) -> list[Atom]:
+        """Return what was read by then, in `more` places as well."""
+        return read(self.owner, (*self.places, *more), before)
+
+    def rest(self, context: Iterable[Atom], *more: Hashable, before: int | None) -> Sources:
+        """Return the sources of what cannot be told more exactly."""
+        return replace(self.whole([]), context=[*context], also=self.read(*more, before=before))
+
+    def whole(self, also: Sequence[Atom]) -> Sources:
+        """Return these atoms, and what the run began with, as sources."""
+        return Sources(
+            also=also, place=self.place, since=self.since, heard=ANSWERS, inexact=True
+        )  # fmt: skip
+
+
+def read(owner: Hashable, places: Iterable[Hashable], before: int | None = None) -> list[Atom]:
+    """Return the records that were read in these places, each once."""
+    found = [one for at in places for one in reads.of(owner, at, before=before)]
+    return [Atom(known=one, unsure=True) for one in dict.fromkeys(found)]
+
+
+class StateSources:
+    """Makes atoms of the messages of a state and of prompts, in order; made for one value.
+
+    `draft` makes a message a record; `unnamed` one that is no message of the thread, with the
+    texts that tell it from another one that says the same.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        draft: Callable[[BaseMessage], Draft],
+        unnamed: Callable[[BaseMessage, Sequence[str]], Draft],
+    ) -> None:
+        self._scope, self._draft, self._unnamed = scope, draft, unnamed
+        self._atoms: dict[_Key, Atom] = {}
+        self._by: dict[_Key, int] = {}  # the moment of a call that had the message in its prompt
+
+    def atoms(
+        self,
+        state: Sequence[Named],
+        told: Sequence[Call],
+        given: RawInputs,
+        *,
+        nested: bool,
+    ) -> list[Atom]:
+        """Return the atoms of a state's messages, and of those that calls under way were told.
+
+        `given` is what the run was given that is no message object; `nested`: the graph runs inside
+        another one, which has made its input.
+        """
+        said = _said(state, given, nested=nested)
+        replies = {id(one): _reply(one) for _, one in state}
+        for call in (*(one for one in replies.values() if one is not None), *told):
+            for key in map(_key, call.prompt.messages):
+                self._by[key] = min(self._by.get(key, call.moment), call.moment)
+        for (_, message), outside in zip(state, said, strict=True):
+            if (key := _key(message)) not in self._atoms:
+                made = None if outside else self._made(message, replies[id(message)])
+                self._atoms[key] = self._tied(message, self._draft(message), made)
+        for call in told:
+            self._tell(call)
+        return list(self._atoms.values())
+
+    def _tell(self, call: Call) -> None:
+        """Add what a prompt has that is not in the state: somebody put it together."""
+        for at, message in enumerate(call.prompt.messages):
+            if (key := _key(message)) in self._atoms:
+                continue
+            made = None
+            if at not in call.prompt.constants and not captured.given(message):
+                made = self._made(message, _reply(message), before=call.moment)
+            draft = self._draft(message) if made is None else self._told(message, made)
+            self._atoms[key] = self._tied(message, draft, made)
+
+    def _told(self, message: BaseMessage, made: Sources) -> Draft:
+        """Return a message of a prompt; one rewritten for it is no message of the thread."""
+        anew = message.id is None or any(message.id == name for name, _ in self._atoms)
+        if anew or isinstance(message, _SAID):
+            return self._unnamed(message, [str(one.known) for one in made.also])
+        return self._draft(message)
+
+    def _tied(self, message: BaseMessage, draft: Draft, made: Sources | None) -> Atom:
+        owner = self._scope.owner
+        if made is None or isinstance(message, _SAID):
+            made = shown.tied(owner, draft.text, made)
+        made = cached_replies.tied(owner, message, made)
+        if (record := handed.of(owner, message)) is not None:
+            more = made or Sources()
+            made = replace(more, also=(*more.also, Atom(known=record, unsure=True)))
+        return Atom(cached_replies.marked(owner, message, draft), made=made)
+
+    def _made(self, message: BaseMessage, reply: Call | None, before: int | None = None) -> Sources:
+        context = list(self._atoms.values())
+        if reply is not None:
+            return self._of_reply(reply, context)
+        run = captured.tool(message.tool_call_id) if isinstance(message, ToolMessage) else None
+        told = run is not None and not run.reads_state
+        if told and isinstance(message, ToolMessage) and run is not None and run.gave(message):
+            noted = read(self._scope.owner, run.runs)
+            return Sources(context=context, also=noted, inexact=True)
+        places = () if run is None else (*run.runs, *run.tasks)
+        return self._scope.rest(context, *places, before=self._by.get(_key(message), before))
+
+    def _of_reply(self, call: Call, context: list[Atom]) -> Sources:
+        """Return a reply's prompt; what was read as well, if that holds what nobody knows of."""
+        told = not call.opaque and all(
+            at in call.prompt.constants or _key(one) in self._atoms
+            for at, one in enumerate(call.prompt.messages)
+        )
+        if told:
+            return Sources(context=context, inexact=True)
+        return self._scope.rest(context, *call.tasks, call.root, before=call.moment)
+
+
+def _key(message: BaseMessage) -> _Key:
+    content = message.content
+    said = content if type(content) is str else fingerprint(content)
+    return message.id, (message.type, id(message) if said is None else said)
+
+
+def _reply(message: BaseMessage) -> Call | None:
+    return captured.of_reply(message) if isinstance(message, AIMessage) else None
+
+
+def _said(state: Sequence[Named], given: RawInputs, *, nested: bool) -> Iterator[bool]:
+    """Tell of each message whether it came from outside.
+
+    What stands before all that this run was given came in an earlier one, which is taken for given
+    if a human or the system said it.
+    """
+    known = [captured.given(one) or given.take(name, one) for name, one in reversed(state)]
+    known.reverse()
+    first = 0 if nested else known.index(True) if True in known else len(known)
+    for at, (_, message) in enumerate(state):
+        yield known[at] or (at < first and isinstance(message, _SAID))
