@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,17 @@ class Captured:
         """Return the calls made in a run, in order; only known after `everywhere`."""
         with self._lock:
             return self._index.get(("run", run_id))
+
+    def lately(self, owner: Hashable, most: int = 32) -> list[Call]:
+        """Return the calls made on a saver of one workspace, of the newest of this process."""
+        with self._lock:
+            newest = list(islice(reversed(self._kept.values()), most))
+        return [one.call for one in newest if one.call.owner == owner]
+
+    def replies_of(self, call: Call) -> list[str]:
+        """Return the ids of the messages that a call generated."""
+        kept = self._kept.get(call.run_id)
+        return [] if kept is None else list(dict.fromkeys(kept.replies))
 
     def said_in(self, text: str, run_id: UUID) -> Call | None:
         """Return the newest call of a run that generated just this text, None if there is none."""

@@ -11,6 +11,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import replace
+from typing import Protocol
 
 from langchain_core.messages import BaseMessage
 
@@ -22,13 +23,25 @@ MOST = 100_000  # messages that are kept by id
 _Objects = dict[tuple[Hashable, int], tuple[weakref.ref[BaseMessage], int]]
 
 
+class Keeper(Protocol):
+    """What keeps messages of a memory's workspace in a form of its own."""
+
+    @property
+    def owner(self) -> tuple[int, str]:
+        """The memory and the workspace."""
+
+    def known(self, message: BaseMessage) -> int | None:
+        """Return the record of a message, None where it is not known as it is."""
+
+
 class Handed:
     """The messages that histories of this process have handed out last. Bounded, thread-safe."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
+    def __init__(self, most: int = MOST, *, besides: Handed | None = None) -> None:
+        self._most, self._besides = most, besides
         self._objects: _Objects = {}
         self._named: OrderedDict[tuple[Hashable, str], tuple[int, int | None]] = OrderedDict()
+        self._keepers: weakref.WeakSet[Keeper] = weakref.WeakSet()
         self._guard = threading.RLock()  # a message may be let go while it is held
 
     def note(self, owner: Hashable, message: BaseMessage, record: int) -> None:
@@ -43,6 +56,23 @@ class Handed:
             if len(self._named) > self._most:
                 self._named.popitem(last=False)
 
+    def ask(self, keeper: Keeper) -> None:
+        """From now on ask a keeper too, as long as there is one."""
+        with self._guard:
+            self._keepers.add(keeper)
+
+    def anywhere(self, owner: Hashable, message: BaseMessage) -> int | None:
+        """Return the record of a message, also of one that a saver keeps in any thread."""
+        record = self.of(owner, message)
+        if record is None and self._besides is not None:
+            record = self._besides.of(owner, message)
+        if record is not None or message.id is None:
+            return record
+        with self._guard:
+            keepers = [one for one in self._keepers if one.owner == owner]
+        found = (one.known(message) for one in keepers)
+        return next((one for one in found if one is not None), None)
+
     def of(self, owner: Hashable, message: BaseMessage) -> int | None:
         """Return the record of a message: the very object, or one of the same id and content."""
         held, record = self._objects.get((owner, id(message)), (None, 0))
@@ -55,12 +85,19 @@ class Handed:
             return None
         return named[0]
 
-    def tied(self, owner: Hashable, message: BaseMessage, made: Sources | None) -> Sources | None:
-        """Return what a message was made from, with the record that it is handed out as."""
-        if (record := self.of(owner, message)) is None:
+    def tied(
+        self, owner: Hashable, message: BaseMessage, made: Sources | None, *, given: bool
+    ) -> Sources | None:
+        """Return what a message was made from, with the record that it is handed out as.
+
+        `given`: it comes from outside, where it may be from any thread.
+        """
+        record = (self.anywhere if given else self.of)(owner, message)
+        if record is None:
             return made
         more = made or Sources()
         return replace(more, also=(*more.also, Atom(known=record, unsure=True)))
 
 
-handed = Handed()
+stored = Handed()  # what savers have stored
+handed = Handed(besides=stored)

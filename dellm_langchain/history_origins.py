@@ -24,11 +24,13 @@ from langchain_core.messages import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from dellm import Saying
+from dellm import Draft, Saying
 
+from .addresses import thread_name
 from .cache_replies import cached_replies
 from .calls import Call, text_of
 from .capture import captured
+from .handed import handed
 from .history_turns import Named, Owner, Turn, content_number
 from .messages import draft_of
 
@@ -84,7 +86,8 @@ class Origins:
     `noted` are records it has read otherwise. `known` are the messages of the thread by id, `calls`
     the records that made its tool calls. `everything` returns the texts of the thread by record.
     `replies` are the calls of messages, by their objects, that are known without looking. `quoted`
-    returns the records read lately that a text repeats.
+    returns the records read lately that a text repeats. `within` is the run whose calls may have
+    made what nobody has seen made.
     """
 
     def __init__(
@@ -100,17 +103,19 @@ class Origins:
         noted: Sequence[int] = (),
         replies: Mapping[int, Call] = MappingProxyType({}),
         quoted: Callable[[str], Sequence[int]] | None = None,
+        within: UUID | None = None,
     ) -> None:
         self._thread, self._serde, self._owner = thread, serde, owner
         self._run, self._read = run, read
         self._known, self._calls, self._everything = known, calls, everything
         self._noted, self._replies, self._quoted = noted, replies, quoted
+        self._within = within
         self._new: list[Saying] = []
         self._by_object: dict[int, Saying] = {}
         self._by_name: dict[str, Saying] = {}
         self._by_content: dict[tuple[str, int | None], Saying] = {}
         self._made: dict[str, Saying] = {}  # what made each tool call
-        self._looked: dict[str, Saying] = {}
+        self._looked: dict[tuple[str, str], Saying] = {}
         self._firsts: list[First] = []
         self.sure = True  # whether all parents are known to have been there in the generation read
 
@@ -145,6 +150,10 @@ class Origins:
         draft = draft_of(message, self._thread, self._serde)
         one = Saying(cached_replies.marked(self._owner, message, draft))
         self._tie(one, message)
+        if (copied := handed.anywhere(self._owner, message)) is not None:
+            one.parents = [*one.parents, copied]
+            one.after = [it for it in one.after if it.draft.framework_id != message.id]
+            self.sure = False
         if self._quoted is not None:
             one.parents = list(dict.fromkeys([*one.parents, *self._quoted(str(message.text))]))
         self._new.append(one)
@@ -206,31 +215,52 @@ class Origins:
             for at, message in enumerate(call.prompt.messages):
                 if at in call.prompt.constants:
                     continue
-                found = self._in_prompt(message, call.prompt.ids[at], call.prompt.contents[at])
+                found = self._in_prompt(call, at)
                 if isinstance(found, int):
                     parents[found] = None
                     continue
                 if found is not None:
                     after[found] = None
-                if found is None or found in self._looked.values():
+                if found is None or self._not_told(found):
                     unknown.append((message, call))
                     if self._quoted is not None:
                         parents |= dict.fromkeys(self._quoted(text_of(call.prompt.contents[at])))
+            after.update(dict.fromkeys(self._replied(call)))
         one.parents, one.after = list(parents), list(after)
         if opaque:
             self._tie_to_all(one)
         elif unknown:
             self._tie_unknown(one, unknown)
 
-    def _in_prompt(
-        self, message: BaseMessage, id_: str | None, content: object
-    ) -> int | Saying | None:
+    def _not_told(self, found: int | Saying) -> bool:
+        """Whether a message of a prompt is looked up here without knowing that it was ever here."""
+        return isinstance(found, Saying) and found is self._looked.get(
+            (self._thread, found.draft.framework_id or "")
+        )
+
+    def _replied(self, call: Call) -> list[Saying]:
+        """Return the replies of a call in a graph, as they are to be looked up in its thread."""
+        thread = self._thread_of(call)
+        if thread is None:
+            return []
+        return [
+            self._look(Draft("", role="assistant", thread=thread, framework_id=name))
+            for name in captured.replies_of(call)
+        ]
+
+    def _thread_of(self, call: Call) -> str | None:
+        """Return the thread of a graph that keeps its messages in this workspace, else None."""
+        ours = call.owner == self._owner and call.thread_id is not None
+        return thread_name(call.thread_id) if ours else None
+
+    def _in_prompt(self, call: Call, at: int) -> int | Saying | None:
         """Return the record or the new message that a prompt's message is; None: it is neither.
 
         One with an id that is not known here is looked up in the write, in case it was erased.
         """
+        message, content = call.prompt.messages[at], call.prompt.contents[at]
         number = content_number(content)
-        name = id_ or message.id
+        name = call.prompt.ids[at] or message.id
         new = self._by_object.get(id(message)) or self._by_name.get(name or "")
         if new is None and name is None:
             new = self._by_content.get((message.type, number))
@@ -244,14 +274,16 @@ class Origins:
         if (ours := OURS.fullmatch(name)) is not None and found is None:
             self.sure = False
             return int(ours[1])
-        return self._lookup(message, name)
-
-    def _lookup(self, message: BaseMessage, name: str) -> Saying:
-        if name not in self._looked:
-            draft = draft_of(message.model_copy(update={"id": name}), self._thread, self._serde)
-            self._looked[name] = Saying(draft, lookup=True)
+        if (copied := handed.anywhere(self._owner, message)) is not None:
             self.sure = False
-        return self._looked[name]
+            return copied
+        thread = self._thread_of(call) or self._thread
+        return self._look(draft_of(message.model_copy(update={"id": name}), thread, self._serde))
+
+    def _look(self, draft: Draft) -> Saying:
+        self.sure = False
+        key = (draft.thread or "", draft.framework_id or "")
+        return self._looked.setdefault(key, Saying(draft, lookup=True))
 
     def _tie_unknown(self, one: Saying, unknown: Sequence[tuple[BaseMessage, Call]]) -> None:
         """Tie a message to all that the unknown parts of its prompt may have been made of.
@@ -299,6 +331,20 @@ class Origins:
             hand = self._at_hand()
             one.after = list(dict.fromkeys([*one.after, *self._new]))
         one.parents = list(dict.fromkeys([*one.parents, *hand]))
+        self._tie_to_calls(one)
+
+    def _tie_to_calls(self, one: Saying) -> None:
+        """Tie a message to what the models were sent, and said, in the run that it was made in."""
+        parents, after = dict.fromkeys(one.parents), dict.fromkeys(one.after)
+        for call in () if self._within is None else captured.of_run(self._within):
+            for at in range(len(call.prompt)):
+                found = None if at in call.prompt.constants else self._in_prompt(call, at)
+                if isinstance(found, int):
+                    parents[found] = None
+                elif found is not None and found is not one:
+                    after[found] = None
+            after.update(dict.fromkeys(self._replied(call)))
+        one.parents, one.after = list(parents), list(after)
 
     def _at_hand(self) -> Iterator[int]:
         """Yield the records that a prompt's unknown part may be made of."""

@@ -15,6 +15,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from dellm import Held, InvalidInput, Memory, Said, Saying
 
+from .addresses import thread_name
 from .calls import Call
 from .capture import captured
 from .giving import unanswered
@@ -25,9 +26,9 @@ from .messages import recipe
 from .pairs import repaired
 from .reads import reads
 from .running import here
-from .tracked_reads import Quoted
+from .tracked_reads import Quoted, shown
 
-AHEAD = 16  # messages read at a time before a window that begins with a tool's result
+AHEAD = 16  # messages of a thread that are read at a time where its end does not do
 
 
 @dataclass(slots=True)
@@ -121,6 +122,21 @@ class Conversation:
         )
         return Turn(self.owner, self.thread, said.generation, said.ended, messages, named)
 
+    def caller(self, call_id: str) -> int | None:
+        """Return the record of the message that made a tool call, None where there is none."""
+        found = threads.of(self.owner, self.thread).calls.get(call_id)
+        before: int | None = None
+        while found is None:
+            said = self._kept.read(self.thread, last=AHEAD, before=before)
+            made = [(message_of(one, self.serde), one.id) for one in said.messages]
+            record = {id(message): id_ for message, id_ in made}
+            calls = _calls((one for one, _ in made), lambda one, at=record: at[id(one)])  # type: ignore[misc] # a default binds it
+            found = calls.get(call_id)
+            if said.complete or not said.messages:
+                break
+            before = said.messages[0].id
+        return found
+
     def _calls_before(self, said: Said) -> list[Held]:
         """Return what a window lacks at its beginning: the call of its first results."""
         found: list[Held] = []
@@ -162,6 +178,8 @@ class Conversation:
         around = captured.around().runs if runs is None else runs
         run, read = turns.around(around, self.owner, self.thread)
         read.sort(key=lambda one: one.thread != self.thread)  # this thread's come first
+        if not around:
+            self._show_agents()
         texts = [str(one.text) for one in messages]
         quoted = Quoted(self.memory, () if around else noted, texts)
         if around:
@@ -180,6 +198,7 @@ class Conversation:
             noted,
             replies,
             quoted,
+            run or (around[0] if around else None),
         )
         said = origins.sayings(messages)
         generations = {known.generation, *(one.generation for one in read)}
@@ -191,6 +210,17 @@ class Conversation:
         for one in read:
             one.copies.clear()
         self._learn(generation, messages, said)
+
+    def _show_agents(self) -> None:
+        """Let it be known again what graphs on this memory have said lately.
+
+        Outside of any run nothing but the text ties that to what is added.
+        """
+        calls = captured.lately(self.owner)
+        for thread in {thread_name(one.thread_id) for one in calls if one.thread_id is not None}:
+            held = self._kept.read(thread, last=AHEAD).messages if thread != self.thread else ()
+            replies = [(one.id, [one.text]) for one in held if one.role == "assistant"]
+            shown.note(self.memory, replies)
 
     def _texts(self) -> dict[int, str]:
         return {one.id: one.text for one in self._kept.read(self.thread).messages}

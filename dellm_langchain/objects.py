@@ -284,6 +284,11 @@ class Threads:
                 self._threads.popitem(last=False)
             return found
 
+    def every(self, workspace: str) -> list[Objects]:
+        """Return the objects of all threads of a workspace that are kept."""
+        with self._guard:
+            return [one for (name, _), (one, _) in self._threads.items() if name == workspace]
+
     def trim(self) -> None:
         """Drop the threads used least while more objects are kept alive than is allowed."""
         with self._guard:

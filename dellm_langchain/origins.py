@@ -53,7 +53,7 @@ class Origins:
         reads: Mapping[str, frozenset[str]],
         rebuilt: frozenset[str] = frozenset(),
     ) -> None:
-        self._task = task
+        self._task, self.owner = task, task.owner
         self._rebuilt = rebuilt
         self._objects = objects
         self._serde = serde
@@ -78,7 +78,7 @@ class Origins:
         """Return what a message was made from; None when it was given from outside."""
         made = self._of_message(message)
         tied = cached_replies.tied(self._task.owner, message, made)
-        tied = handed.tied(self._task.owner, message, tied)
+        tied = handed.tied(self.owner, message, tied, given=self.given)
         if made in self._replies:
             self._replies.add(tied)
         return tied
@@ -288,7 +288,7 @@ class Origins:
         return Sources(
             known=known,
             context=atoms,
-            also=() if told else self._read(*call.tasks, before=call.moment),
+            also=() if told else self._read(*call.tasks, call.root, before=call.moment),
             beside=() if told else tuple(more),
             place=self._task.place,
             since=self._task.since,
@@ -384,6 +384,8 @@ class Origins:
             draft = Draft(content, role="system", thread=self._task.thread, kind="state")
             self.prompts[key] = Atom(draft)
             earlier = self._of_place(inexact=True, before=call.moment)
+            # What another task of the run has read may be in it: middleware can keep that.
+            earlier.also = (*earlier.also, *self._read(call.root, before=call.moment))
             made = self._of_tools() or earlier
             self.prompts[key].made = shown.tied(self._task.owner, content, made)
         return self.prompts[key]
@@ -396,7 +398,7 @@ class Origins:
         known = self._objects.find(message) if same else None
         if known is not None:
             return Atom(known=known)
-        if same and (record := handed.of(self._task.owner, message)) is not None:
+        if same and (record := handed.anywhere(self._task.owner, message)) is not None:
             return Atom(known=record, unsure=True)
         if message.id is None or not same:
             return Atom(lookup=True)

@@ -18,6 +18,7 @@ from langgraph.types import Overwrite, Send
 from dellm import Atom, Cell, Draft, Fields, Literal, Many, Sources, Wrapped
 
 from .addresses import START
+from .handed import stored
 from .item_lists import Beginning, State
 from .messages import draft_of
 from .objects import REFUSED, Objects
@@ -247,6 +248,8 @@ class Taking:
             ):
                 named = atom.draft is not None and atom.draft.framework_id is not None
                 self._objects.note(value, id_, self._task, named=named)
+                if id_ != REFUSED:
+                    stored.note(self._origins.owner, value, id_)
         for key, atom in self._origins.prompts.items():
             if atom.id:
                 self._objects.prompts[key] = atom.id

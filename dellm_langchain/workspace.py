@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, cast
 
@@ -24,6 +24,7 @@ from .addresses import OTHERS, START, Address, LoadedId
 from .capture import captured
 from .channels import Channels
 from .giving import ABSENT, Giving, Reader, Shelf
+from .handed import handed
 from .objects import Objects, Threads
 
 PAGE = 20  # checkpoints that a listing reads at a time
@@ -45,12 +46,25 @@ class Workspace:
         self._generation = -1
         self._under_way: dict[Place, int] = {}
         self._guard = threading.Lock()
+        handed.ask(self)
 
     # what is known of a thread
 
     def objects(self, thread: str) -> tuple[Objects, threading.RLock]:
         """Return a thread's objects, and the lock under which they are used."""
         return self._threads.of(self.memory.id, thread)
+
+    def known(self, message: BaseMessage) -> int | None:
+        """Return the record of a message object in any thread, None where it is not known.
+
+        Without the threads' locks, which who asks may hold one of: what is written just now may be
+        missed, and what was erased is found.
+        """
+        for one in self._threads.every(self.memory.id):
+            with suppress(IndexError):  # its list grows just now
+                if (found := one.find(message)) is not None:
+                    return found
+        return None
 
     def refresh(self, objects: Objects) -> None:
         """Take note in a thread's objects of what was erased since they were used last."""

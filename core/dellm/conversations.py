@@ -176,17 +176,18 @@ class _Making:
     def __init__(self, there: Mapping[str, int], before: Sequence[int]) -> None:
         self._there, self.before = there, before
         self.since: list[Atom] = []
-        self._named: dict[str | None, Atom] = {}
+        self._named: dict[tuple[str | None, str | None], Atom] = {}
         self.atoms: dict[Saying, Atom] = {}
         self.whole = False  # whether one of them depends on all before it
 
     def add(self, one: Saying) -> Atom:
-        """Return the atom of a saying; the same one for every saying of one name."""
+        """Return the atom of a saying; the same one for every saying of one name in its thread."""
         if one not in self.atoms:
             name = one.draft.framework_id
-            made = self._named.get(name) if name is not None else None
+            key = (one.draft.thread, name)
+            made = self._named.get(key) if name is not None else None
             made = made or self._made(one, self._there.get(name) if name is not None else None)
-            self.atoms[one] = self._named[name] = made
+            self.atoms[one] = self._named[key] = made
             if not one.lookup:
                 self.since.append(made)
         return self.atoms[one]
