@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 from uuid import UUID
@@ -12,6 +13,7 @@ from dellm import InvalidInput, Place
 
 _INT, _STR = "int:", "str:"
 OTHERS = "__checkpoint__"  # in the settings: what a checkpoint of another version holds besides
+THREADS = ("thread_id", "session_id")  # where a config may name the thread
 START = "__start__"  # the channel and the node of a graph's input
 
 
@@ -49,6 +51,18 @@ def thread_name(thread_id: object) -> str:
     if isinstance(thread_id, int) and not isinstance(thread_id, bool):
         return f"{_INT}{thread_id}"
     raise InvalidInput("thread_id is neither text nor a whole number.")
+
+
+def thread_said(configurable: Mapping[str, Any]) -> str:
+    """Return the name of the thread that a config names. Raises InvalidInput where it names none."""
+    found = (configurable[key] for key in THREADS if configurable.get(key) is not None)
+    thread = next(found, None)
+    if thread is None:
+        raise InvalidInput(
+            "The config names no thread: there is no thread_id and no session_id in configurable.",
+            remedy='Pass configurable={"thread_id": ...}, or thread= where this is made.',
+        )
+    return thread_name(thread)
 
 
 def thread_id_of(name: str) -> str | int:

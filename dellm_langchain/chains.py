@@ -14,44 +14,27 @@ from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import patch_config
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from dellm import InvalidInput, Memory, NotFound, Record, estimated_tokens
+from dellm.arguments import check_callable
 
-from .addresses import thread_name
+from .addresses import thread_name, thread_said
 from .capture import captured
+from .chain_options import Keys, Recalling, Seen
 from .history import SERDE
 from .history_origins import name_of
 from .history_threads import Conversation
 from .history_turns import Named, Turn, content_number
 from .messages import recipe
 from .middleware_choosing import paired, recalled
-from .tracking import THREADS
+from .options import checked_key, checked_serde
+from .sharing import not_pickled
 
 SPOKEN = frozenset({"message", "tool"})
-
-
-@dataclass(frozen=True, slots=True)
-class Recalling:
-    """What a chain is given of its memory; see Memory.context for each but `across_threads`."""
-
-    k: int = 5
-    last: int = 0
-    threshold: float | None = None
-    by: str | None = None
-    budget: int | None = None
-    count: Callable[[str], int] = estimated_tokens
-    across_threads: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Keys:
-    input: str | None
-    history: str | None
-    output: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +80,20 @@ def with_memory(
     """
     if not isinstance(memory, Memory):
         raise InvalidInput("with_memory() takes a dellm.Memory.")
-    keys = _Keys(input_messages_key, history_messages_key, output_messages_key)
+    keys = Keys(input_messages_key, history_messages_key, output_messages_key)
     recalling = Recalling(k, last, threshold, by, budget, count, across_threads)
     name = None if thread is None else thread_name(thread)
-    chain = runnable if isinstance(runnable, Runnable) else RunnableLambda(runnable)
-    return WithMemory(chain, memory, name, workspace, keys, recalling, serde or SERDE)
+    serializer = checked_serde(serde) or SERDE
+    return WithMemory(
+        _chain(runnable), memory, name, checked_key(workspace), keys, recalling, serializer
+    )
+
+
+def _chain(runnable: Any) -> Runnable[Any, Any]:
+    if isinstance(runnable, Runnable):
+        return runnable
+    check_callable(runnable, "The first argument of with_memory()")
+    return RunnableLambda(runnable)
 
 
 class WithMemory(Runnable[Any, Any]):
@@ -113,7 +105,7 @@ class WithMemory(Runnable[Any, Any]):
         memory: Memory,
         thread: str | None,
         workspace: str | None,
-        keys: _Keys,
+        keys: Keys,
         recalling: Recalling,
         serde: SerializerProtocol,
     ) -> None:
@@ -127,6 +119,20 @@ class WithMemory(Runnable[Any, Any]):
         twin = copy.copy(self)
         twin.memory, twin._workspace = self.memory.workspace(name), None  # noqa: SLF001 - a copy
         return twin
+
+    def __copy__(self) -> Self:
+        """Return a copy that shares the memory and the chain inside."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy with a copy of the chain inside, which shares the memory."""
+        twin = copy.copy(self)
+        twin.runnable = copy.deepcopy(self.runnable, memo)
+        return twin
+
+    __reduce_ex__ = not_pickled
 
     # running
 
@@ -171,7 +177,7 @@ class WithMemory(Runnable[Any, Any]):
     ) -> Iterator[Any]:
         begun = self._begin(next(given), config)
         inner = patch_config(config, callbacks=run_manager.get_child())
-        seen = _Seen()
+        seen = Seen()
         try:
             with closing(self.runnable.stream(begun.value, inner, **kwargs)) as chunks:  # type: ignore[type-var] # so
                 for chunk in chunks:
@@ -199,7 +205,7 @@ class WithMemory(Runnable[Any, Any]):
     ) -> AsyncIterator[Any]:
         begun = await asyncio.to_thread(self._begin, await anext(given), config)
         inner = patch_config(config, callbacks=run_manager.get_child())
-        seen = _Seen()
+        seen = Seen()
         try:
             async with aclosing(self.runnable.astream(begun.value, inner, **kwargs)) as chunks:  # type: ignore[type-var] # so
                 async for chunk in chunks:
@@ -223,9 +229,7 @@ class WithMemory(Runnable[Any, Any]):
 
     def _where(self, config: RunnableConfig) -> Conversation:
         said = config.get("configurable", {})
-        thread = self.thread
-        if thread is None:
-            thread = thread_name(next((said[key] for key in THREADS if said.get(key)), None))
+        thread = thread_said(said) if self.thread is None else self.thread
         memory = self.memory
         if self._workspace is not None:
             name = said.get(self._workspace)
@@ -240,9 +244,7 @@ class WithMemory(Runnable[Any, Any]):
     def _asked(self, value: Any) -> list[BaseMessage]:
         """Return the input as messages with ids of their own."""
         found = _messages(value, self._keys.input, "input", HumanMessage)
-        for one in found:
-            one.id = one.id or str(uuid.uuid4())
-        return found
+        return [_named(one) for one in found]
 
     def _recalled(
         self, where: Conversation, asked: Sequence[BaseMessage], runs: Sequence[uuid.UUID]
@@ -251,13 +253,16 @@ class WithMemory(Runnable[Any, Any]):
         standing = where.memory.conversations.read(where.thread, last=0)
         query = next((one.text for one in reversed(asked) if str(one.text).strip()), "")
         records = self._chosen(where, str(query), asked) if query else []
+        called = _called(where, asked)
+        records = [one for one in records if one.id not in called] + [*called.values()]
         messages: list[BaseMessage] = []
         named: dict[str, Named] = {}
         for one in records:
             message = _message_of(one, where.thread, self._serde)
             messages.append(message)
             named[message.id or ""] = Named(one.id, content_number(message.content))
-        given: list[BaseMessage] = paired(messages)
+        answers = {id(one) for one in asked}
+        given = [one for one in paired([*messages, *asked]) if id(one) not in answers]
         for message in given:
             record = named[message.id or ""].record
             named[message.id or ""] = Named(record, content_number(message.content))
@@ -293,26 +298,13 @@ class WithMemory(Runnable[Any, Any]):
         if not isinstance(value, dict):
             return [*given, *asked]
         if self._keys.history is not None:
-            return {**value, self._keys.history: [*value.get(self._keys.history, ()), *given]}
+            key = _key(value, self._keys.input, "input")
+            said = value.get(key)
+            if not isinstance(said, str):
+                said = asked[0] if isinstance(said, BaseMessage) else asked
+            before = value.get(self._keys.history, ())
+            return {**value, key: said, self._keys.history: [*before, *given]}
         return {**value, _key(value, self._keys.input, "input"): [*given, *asked]}
-
-
-class _Seen:
-    """The chunks of a stream, added up where they can be."""
-
-    def __init__(self) -> None:
-        self.some = False
-        self.whole: Any = None
-
-    def add(self, chunk: Any) -> None:
-        """Take a chunk in."""
-        if not self.some:
-            self.some, self.whole = True, chunk
-            return
-        try:
-            self.whole = self.whole + chunk
-        except TypeError:  # what cannot be added up is the newest of it
-            self.whole = chunk
 
 
 async def _alone(value: Any) -> AsyncIterator[Any]:
@@ -344,6 +336,29 @@ def _messages(
 
 def _replied(output: Any, key: str | None) -> list[BaseMessage]:
     return _messages(output, key, "output", AIMessage)
+
+
+def _named(message: BaseMessage) -> BaseMessage:
+    """Return a message of the input with an id: what a person says again is another message."""
+    if message.id is not None:
+        return message
+    if isinstance(message, HumanMessage):
+        return message.model_copy(update={"id": str(uuid.uuid4())})
+    message.id = str(uuid.uuid4())
+    return message
+
+
+def _called(where: Conversation, asked: Sequence[BaseMessage]) -> dict[int, Record]:
+    """Return the messages that made the calls whose results the input is, with their other results."""
+    there = {one.id for one in asked}
+    made = {call["id"] for one in asked if isinstance(one, AIMessage) for call in one.tool_calls}
+    answered = {one.tool_call_id for one in asked if isinstance(one, ToolMessage)} - made
+    found: dict[int, Record] = {}
+    for caller in {where.caller(one) for one in answered} - {None}:
+        with suppress(NotFound):
+            group = _group(where.memory, where.memory.get(caller or 0))
+            found.update((one.id, one) for one in group if one.framework_id not in there)
+    return found
 
 
 def _group(memory: Memory, record: Record) -> list[Record]:

@@ -19,9 +19,11 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from dellm import InvalidInput, Memory, NothingMatched
+from dellm.arguments import check_iterable
 
 from .addresses import thread_name
 from .history_threads import Conversation
+from .options import checked_key, checked_serde
 
 SERDE = JsonPlusSerializer()
 
@@ -54,8 +56,8 @@ class DeLLMChatMessageHistory(BaseChatMessageHistory):
             raise InvalidInput("last= is a whole number above zero.")
         self.memory = memory
         self.thread = thread_name(thread)
-        self._key, self._last = workspace, last
-        self._serde = serde or SERDE
+        self._key, self._last = checked_key(workspace), last
+        self._serde = checked_serde(serde) or SERDE
         self._conversation: Conversation | None = None
         if workspace is None:
             self._conversation = Conversation(memory, self.thread, self._serde)
@@ -147,6 +149,7 @@ def workspace_name(key: str) -> str:
 
 
 def _checked(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    check_iterable(messages, "messages=")
     found = list(messages)
     if not all(isinstance(one, BaseMessage) for one in found):
         raise InvalidInput("What is to be added are messages.")

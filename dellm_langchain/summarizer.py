@@ -17,12 +17,14 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.constants import TAG_NOSTREAM
 
 from dellm import InvalidInput, Memory, Record
+from dellm.arguments import check_text
 
 from .call_places import owner, parsed, with_ambient
 from .calls import Call, Prompt
 from .capture import captured
 from .made_texts import LEAD, MadeText, made_texts
 from .messages import recipe
+from .options import checked_key, checked_serde
 
 _SOURCE = "summarization"  # as the stock middleware names its own calls
 # In front of what is summarized, where the user gives no prompt: what stock says, in fewer words.
@@ -61,14 +63,16 @@ class DeLLMSummarizer(Runnable[list[AnyMessage], str]):
     ) -> None:
         if not isinstance(memory, Memory):
             raise InvalidInput("DeLLMSummarizer takes a dellm.Memory.")
+        check_text(prompt, "prompt=")
+        check_text(name, "name=")
         if "{messages}" not in prompt:
             raise InvalidInput("The prompt of a summarizer does not hold {messages}.")
         self.name = "DeLLMSummarizer"
         self.memory = memory
         self._model = _model(model)
-        self._key = workspace
+        self._key = checked_key(workspace)
         self._prompt = prompt
-        self._serde = serde or JsonPlusSerializer()
+        self._serde = checked_serde(serde) or JsonPlusSerializer()
         self._rebuild = f"summary:{name}"
         memory.rebuilder(self._rebuild, self._anew)
 

@@ -24,13 +24,15 @@ from langchain_core.vectorstores import VectorStore
 
 from dellm import InvalidInput, Memory
 
-from .addresses import thread_name
+from .addresses import THREADS, thread_name, thread_said
 from .calls import Prompt
 from .capture import captured
 from .history import SERDE
 from .history_threads import Conversation
 from .history_turns import Owner, content_number
+from .options import checked_key, checked_serde
 from .reads import reads
+from .sharing import Shared, not_pickled
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from langchain_core.outputs import LLMResult
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
-THREADS = ("thread_id", "session_id")  # where a config may name the thread
+SAID = "dellm_said"  # metadata of a call: what its own config said, whatever is said around it
 CALLS = ("invoke", "ainvoke", "stream", "astream")
 MOST = 4_096  # calls under way that are kept, and threads
 Sent = tuple[str, int | None]
@@ -63,7 +65,10 @@ def track(
     if not isinstance(memory, Memory):
         raise InvalidInput("track() takes a dellm.Memory.")
     if isinstance(x, BaseChatModel):
-        handler = DeLLMCallbackHandler(memory, thread, workspace=workspace, **options)
+        serde = options.pop("serde", None)
+        if options:
+            raise InvalidInput("track() of a model takes thread=, workspace= and serde=.")
+        handler = DeLLMCallbackHandler(memory, thread, workspace=workspace, serde=serde)
         made = x.model_copy(update={"callbacks": _with_handler(x.callbacks, handler)})
         object.__setattr__(made, "__class__", _told(type(x)))
         return made
@@ -92,9 +97,9 @@ def _told(cls: type[BaseChatModel]) -> type[BaseChatModel]:
         said = (config or {}).get("configurable") or {}
         keys = {*THREADS, *(one.key for one in _ours(self.callbacks) if one.key is not None)}
         more = {key: said[key] for key in keys if key in said}
-        return (
-            {**config, "metadata": {**(config.get("metadata") or {}), **more}} if more else config
-        )
+        if not more:
+            return config
+        return {**config, "metadata": {**(config.get("metadata") or {}), **more, SAID: more}}
 
     def through(name: str) -> Callable[..., Any]:
         called = getattr(cls, name)
@@ -111,6 +116,7 @@ def _told(cls: type[BaseChatModel]) -> type[BaseChatModel]:
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
         "model_config": {"defer_build": True},
+        "__reduce_ex__": not_pickled,
     }
     kind: Any = type(cls)
     made = kind(cls.__name__, (cls,), {**names, **{name: through(name) for name in CALLS}})
@@ -130,7 +136,7 @@ def _with_handler(callbacks: Any, handler: BaseCallbackHandler) -> Any:
     return [*(callbacks or ()), handler]
 
 
-class DeLLMCallbackHandler(BaseCallbackHandler):
+class DeLLMCallbackHandler(Shared, BaseCallbackHandler):
     """Records every call of the chat models that it is given to as a callback.
 
     A prompt's messages are known by their ids, which they are given when they have none, and else
@@ -153,7 +159,7 @@ class DeLLMCallbackHandler(BaseCallbackHandler):
             raise InvalidInput("DeLLMCallbackHandler takes a dellm.Memory.")
         self.memory = memory
         self.thread = None if thread is None else thread_name(thread)
-        self.key, self._serde = workspace, serde or SERDE
+        self.key, self._serde = checked_key(workspace), checked_serde(serde) or SERDE
         self._running: OrderedDict[UUID, tuple[Conversation, Prompt, list[int]]] = OrderedDict()
         self._guard = threading.Lock()
         captured.everywhere()
@@ -197,10 +203,8 @@ class DeLLMCallbackHandler(BaseCallbackHandler):
 
     def _where(self, metadata: Mapping[str, Any]) -> Conversation:
         around = (var_child_runnable_config.get() or {}).get("configurable") or {}
-        said = {**metadata, **around}
-        thread = self.thread
-        if thread is None:
-            thread = thread_name(next((said[key] for key in THREADS if said.get(key)), None))
+        said = {**metadata, **around, **metadata.get(SAID, {})}
+        thread = thread_said(said) if self.thread is None else self.thread
         memory = self.memory
         if self.key is not None:
             name = said.get(self.key)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,6 +24,7 @@ from pairing import problems
 from dellm import InvalidInput, Memory
 from dellm_langchain.chains import with_memory
 from dellm_langchain.history import DeLLMChatMessageHistory
+from dellm_langchain.summarizer import DeLLMSummarizer
 from dellm_langchain.tracking import DeLLMCallbackHandler, track
 
 __all__ = ["one_database", "postgres_url"]
@@ -372,3 +375,101 @@ def test_a_tracked_stream_that_its_reader_leaves_is_kept_as_far_as_it_went(lite:
 def test_what_cannot_be_tracked_is_refused(what: Any) -> None:
     with Memory.open(":memory:", embedder=None) as memory, pytest.raises(InvalidInput):
         track(what, memory)
+
+
+# whose workspace, what is asked, and what is no option
+
+
+def test_the_config_of_a_call_itself_says_where_a_tracked_model_is_recorded(lite: Memory) -> None:
+    model = track(Parrot(), lite, workspace="user_id")
+    inner: Any = {"configurable": {"user_id": "bob", "thread_id": "jobs"}}
+    step = RunnableLambda(lambda text: model.invoke(text, inner))
+    step.invoke("apple", {"configurable": {"user_id": "ann", "thread_id": "chat"}})
+    assert lite.workspace("ann").threads() == {}
+    assert lite.workspace("bob").history("jobs")[0].text == "apple"
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_result_is_sent_with_the_call_that_it_answers(forgets: bool, lite: Memory) -> None:
+    @tool
+    def look(query: str) -> str:
+        """Look something up."""
+        return query
+
+    def chain() -> Any:
+        return with_memory(Parrot().bind_tools([look]), lite, thread="chat", k=0)
+
+    called = chain().invoke("call:look(harbour)")
+    for text in [f"apple {at}" for at in range(20)]:
+        DeLLMChatMessageHistory(lite, "chat").add_messages([HumanMessage(text)])
+    if forgets:  # what this process knows of the thread is dropped
+        lite.forget("apple 3")
+    chain().invoke([look.invoke(called.tool_calls[0])])
+    assert [one.type for one in HEARD[-1]] == ["ai", "tool"]
+    assert problems(HEARD[-1]) == []
+
+
+def test_a_message_that_is_said_again_is_kept_again(lite: Memory) -> None:
+    chain, asked = with_memory(Parrot(), lite, thread="chat"), HumanMessage("apple")
+    chain.invoke([asked])
+    chain.invoke([asked])
+    assert asked.id is None
+    assert [one.role for one in lite.history("chat")] == ["user", "assistant"] * 2
+
+
+def test_a_copied_chain_and_a_copied_model_remember_in_the_same_memory(lite: Memory) -> None:
+    chain = copy.deepcopy(with_memory(TEMPLATE | Parrot(), lite, **KEYS, thread="chat"))
+    chain.invoke({"q": "apple"})
+    model = copy.deepcopy(track(Parrot(), lite, thread="chat"))
+    model.invoke("river")
+    assert [one.text for one in lite.history("chat") if one.role == "user"] == ["apple", "river"]
+    for one in (chain, model):
+        with pytest.raises(InvalidInput, match="cannot be pickled"):
+            pickle.dumps(one)
+
+
+WRONG: list[Callable[[Memory], Any]] = [
+    *(
+        lambda m, bad=bad: with_memory(Parrot(), m, **bad)  # type: ignore[misc] # a default binds it
+        for bad in (
+            {"k": -1},
+            {"k": "3"},
+            {"last": True},
+            {"threshold": 2},
+            {"by": "smell"},
+            {"budget": -1},
+            {"count": 3},
+            {"across_threads": "yes"},
+            {"workspace": 5},
+            {"serde": 5},
+            {"thread": ""},
+            {"input_messages_key": 5},
+        )
+    ),
+    lambda m: with_memory("chain", m),
+    lambda m: track(Parrot(), m, workspace=""),
+    lambda m: track(Parrot(), m, thread=""),
+    lambda m: track(Parrot(), m, serde=5),
+    lambda m: track(Parrot(), m, shelf=5),
+    lambda m: DeLLMChatMessageHistory(m, "t", workspace=5),  # type: ignore[arg-type] # so
+    lambda m: DeLLMChatMessageHistory(m, "t", serde=5),  # type: ignore[arg-type] # so
+    lambda m: DeLLMChatMessageHistory(m, "t").add_messages(None),  # type: ignore[arg-type] # so
+    lambda m: DeLLMSummarizer(Parrot(), m, prompt=5),  # type: ignore[arg-type] # so
+    lambda m: DeLLMSummarizer(Parrot(), m, name=5),  # type: ignore[arg-type] # so
+    lambda m: DeLLMSummarizer(Parrot(), m, workspace=5),  # type: ignore[arg-type] # so
+    lambda m: DeLLMSummarizer(Parrot(), m, serde=5),  # type: ignore[arg-type] # so
+]
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_a_wrong_option_is_an_error_of_ours_when_the_object_is_made(
+    call: Callable[[Memory], Any],
+) -> None:
+    with Memory.open(":memory:", embedder=None) as memory, pytest.raises(InvalidInput):
+        call(memory)
+
+
+def test_a_config_without_a_thread_is_told_as_such(lite: Memory) -> None:
+    for chain in (with_memory(Parrot(), lite), track(Parrot(), lite)):
+        with pytest.raises(InvalidInput, match="names no thread"):
+            chain.invoke("apple", {"configurable": {"user": "ann"}})
