@@ -384,8 +384,8 @@ class Origins:
             draft = Draft(content, role="system", thread=self._task.thread, kind="state")
             self.prompts[key] = Atom(draft)
             earlier = self._of_place(inexact=True, before=call.moment)
-            # What another task of the run has read may be in it: middleware can keep that.
-            earlier.also = (*earlier.also, *self._read(call.root, before=call.moment))
+            kept = self._read(call.root, before=call.moment)  # by middleware, of another task
+            earlier.also = (*earlier.also, *kept)
             made = self._of_tools() or earlier
             self.prompts[key].made = shown.tied(self._task.owner, content, made)
         return self.prompts[key]

@@ -15,7 +15,7 @@ from agents import at, say
 from forgotten import holds
 from graphs import CLEAN, HEARD, STATEMENT, WORD, Parrot, Window, latest, words
 from langchain.agents import create_agent
-from langchain.agents.middleware import wrap_model_call
+from langchain.agents.middleware import AgentMiddleware, wrap_model_call
 from langchain.tools import ToolRuntime
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
@@ -400,3 +400,32 @@ def test_a_graph_without_a_saver_and_a_thread_ties_what_its_tasks_have_read(
     memory.forget(ids=[item.record.id])
     assert kept(memory) == sorted([CLEAN[0], words(CLEAN[0])])
     assert [str(one) for one in memory.scan(WORD).places] == []
+
+
+class Knowing(AgentMiddleware):
+    """Reads in one task what it says in the prompts of another."""
+
+    known = ""
+
+    def before_agent(self, state: Any, runtime: Any) -> None:
+        self.known = words(*(one.value["text"] for one in runtime.store.search(("mem",))))
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(request.override(system_message=SystemMessage(f"S {self.known}")))
+
+
+def test_a_prompt_of_what_another_task_of_the_run_has_read_goes_with_it(memory: Memory) -> None:
+    graph = create_agent(
+        Parrot(),
+        [keep],
+        middleware=[Knowing()],
+        checkpointer=DeLLMSaver(memory),
+        store=DeLLMStore(memory),
+    )
+    say(graph, CLEAN[0], at("before"))
+    DeLLMStore(memory).put(("mem",), "code", {"text": STATEMENT})
+    say(graph, CLEAN[1], at("after"))
+    memory.forget(STATEMENT)
+    assert len(texts(graph, "before")) == 2
+    assert texts(graph, "after") == [CLEAN[1]]
+    clean(memory, graph)
