@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -17,10 +17,10 @@ from langchain_core.messages import BaseMessage
 
 from dellm import Atom, Sources
 
-from .history_turns import content_number
+from .history_turns import Named, content_number
 
 MOST = 100_000  # messages that are kept by id
-_Objects = dict[tuple[Hashable, int], tuple[weakref.ref[BaseMessage], int]]
+_One = tuple[Named, weakref.ref[BaseMessage]]
 
 
 class Keeper(Protocol):
@@ -39,22 +39,22 @@ class Handed:
 
     def __init__(self, most: int = MOST, *, besides: Handed | None = None) -> None:
         self._most, self._besides = most, besides
-        self._objects: _Objects = {}
-        self._named: OrderedDict[tuple[Hashable, str], tuple[int, int | None]] = OrderedDict()
+        self._kept: OrderedDict[tuple[Hashable, str], _One] = OrderedDict()
         self._keepers: weakref.WeakSet[Keeper] = weakref.WeakSet()
-        self._guard = threading.RLock()  # a message may be let go while it is held
+        self._guard = threading.Lock()
 
-    def note(self, owner: Hashable, message: BaseMessage, record: int) -> None:
-        """Keep that a message is that of a record of one memory's workspace."""
-        key = (owner, id(message))
+    def note(
+        self, owner: Hashable, messages: Iterable[BaseMessage], named: Mapping[str, Named]
+    ) -> None:
+        """Keep which records of one memory's workspace messages are, by their ids."""
         with self._guard:
-            held = weakref.ref(message, lambda _: self._objects.pop(key, None))
-            self._objects[key] = held, record
-            if message.id is not None:
-                self._named[owner, message.id] = record, content_number(message.content)
-                self._named.move_to_end((owner, message.id))
-            if len(self._named) > self._most:
-                self._named.popitem(last=False)
+            for one in messages:
+                if one.id is not None:
+                    key = (owner, one.id)
+                    self._kept[key] = (named[one.id], weakref.ref(one))
+                    self._kept.move_to_end(key)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
 
     def ask(self, keeper: Keeper) -> None:
         """From now on ask a keeper too, as long as there is one."""
@@ -75,15 +75,14 @@ class Handed:
 
     def of(self, owner: Hashable, message: BaseMessage) -> int | None:
         """Return the record of a message: the very object, or one of the same id and content."""
-        held, record = self._objects.get((owner, id(message)), (None, 0))
-        if held is not None and held() is message:
-            return record
-        if message.id is None or not self._named:
+        found = self._kept.get((owner, message.id or ""))
+        if found is None:
             return None
-        named = self._named.get((owner, message.id))
-        if named is None or named[1] is None or named[1] != content_number(message.content):
-            return None
-        return named[0]
+        named, object_ = found
+        same = object_() is message or (
+            named.content is not None and named.content == content_number(message.content)
+        )
+        return named.record if same else None
 
     def tied(
         self, owner: Hashable, message: BaseMessage, made: Sources | None, *, given: bool

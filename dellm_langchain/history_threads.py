@@ -100,8 +100,7 @@ class Conversation:
         """Keep that the runs, and the task of a graph that this is in, were given messages."""
         if runs:
             turns.note(runs, turn)
-        for one in turn.messages:
-            handed.note(self.owner, one, turn.named[one.id or ""].record)
+        handed.note(self.owner, turn.messages, turn.named)
         where = here(self.memory, None)
         if where.inside:
             where.read(one.record for one in turn.named.values())
@@ -231,22 +230,21 @@ class Conversation:
         known = threads.of(self.owner, self.thread)
         stored = {one.draft.framework_id: one.id for one in said if one.id is not None}
         added = [one for one in messages if one.id in stored]
-        self._handed(added, stored)
-        if known.generation not in {generation, -1}:
-            return  # what is known is of another generation; the next read will tell
         named = {
             one.id or "": Named(stored[one.id] or 0, content_number(one.content)) for one in added
         }
+        self._handed(added, named)
+        if known.generation not in {generation, -1}:
+            return  # what is known is of another generation; the next read will tell
         known.learn(generation, named, _calls(added, lambda one: stored[one.id] or 0))
 
-    def _handed(self, added: Iterable[BaseMessage], stored: Mapping[str | None, int]) -> None:
+    def _handed(self, added: Iterable[BaseMessage], named: Mapping[str, Named]) -> None:
         """Keep that who has these messages has their records; so has the task that this is in."""
-        for one in added:
-            handed.note(self.owner, one, stored[one.id])
+        handed.note(self.owner, added, named)
         with suppress(InvalidInput):  # the graph's saver keeps another workspace
             where = here(self.memory, None)
             if where.inside:
-                where.read(stored.values())
+                where.read(one.record for one in named.values())
 
 
 def message_of(held: Held, serde: SerializerProtocol) -> BaseMessage:

@@ -19,6 +19,7 @@ from dellm import Atom, Cell, Draft, Fields, Literal, Many, Sources, Wrapped
 
 from .addresses import START
 from .handed import stored
+from .history_turns import Named, content_number
 from .item_lists import Beginning, State
 from .messages import draft_of
 from .objects import REFUSED, Objects
@@ -248,8 +249,9 @@ class Taking:
             ):
                 named = atom.draft is not None and atom.draft.framework_id is not None
                 self._objects.note(value, id_, self._task, named=named)
-                if id_ != REFUSED:
-                    stored.note(self._origins.owner, value, id_)
+                if id_ != REFUSED and value.id is not None:
+                    known = {value.id: Named(id_, content_number(value.content))}
+                    stored.note(self._origins.owner, [value], known)
         for key, atom in self._origins.prompts.items():
             if atom.id:
                 self._objects.prompts[key] = atom.id
