@@ -144,12 +144,12 @@ def _cheapest_among_equals(
     rivals = [hit for hit in hits if abs(hit[1] - edge) <= margin]
     if len(sure) + len(rivals) <= k:
         return hits[:k]
-    derived = {edge.child for edge in provenance.edges_into(tx, ws, [id_ for id_, _ in rivals])}
-    costs = {
-        id_: (id_ in derived, provenance.count_dependents(tx, ws, id_, DEP_CAP))
-        for id_, _ in rivals
-    }
-    rivals.sort(key=lambda hit: (*costs[hit[0]], -hit[1], hit[0]))
+    ids = [id_ for id_, _ in rivals]
+    derived = {edge.child for edge in provenance.edges_into(tx, ws, ids)}
+    costs = dict.fromkeys(ids, 1)
+    for id_ in provenance.with_dependents(tx, ws, ids):
+        costs[id_] = provenance.count_dependents(tx, ws, id_, DEP_CAP)
+    rivals.sort(key=lambda hit: (hit[0] in derived, costs[hit[0]], -hit[1], hit[0]))
     return [*sure, *rivals[: k - len(sure)]]
 
 

@@ -68,6 +68,17 @@ def dependents(tx: Tx, ws: int, seeds: Sequence[int]) -> list[int]:
     return sorted(row[0] for row in tx.all(_DEP, ws=ws, seeds=list(seeds)))
 
 
+def with_dependents(tx: Tx, ws: int, ids: Sequence[int]) -> set[int]:
+    """Return which of the living records anything was made of."""
+    rows = tx.all(
+        "select id from record as r where r.ws = :ws and r.id in :ids "
+        "and exists (select 1 from edge e where e.ws = :ws and e.parent = r.id)",
+        ws=ws,
+        ids=list(ids),
+    )
+    return {row[0] for row in rows}
+
+
 def count_dependents(tx: Tx, ws: int, id_: int, most: int) -> int:
     """Return the size of Dep({id}), counted no further than `most` nodes."""
     row = tx.one(
