@@ -21,7 +21,9 @@ class Shelves:
     def of(self, memory: Memory) -> Items:
         """Return the items of a memory's workspace."""
         with self._guard:
-            found = self._items.setdefault(memory.id, memory.items)
+            found = self._items.get(memory.id)
+            if found is None:
+                found = self._items[memory.id] = memory.items
             self._items.move_to_end(memory.id)
             self._names[memory.id] = None
             if len(self._items) > MOST:

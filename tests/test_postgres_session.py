@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from dellm import Memory, StorageError, postgres_session
+from dellm import Atom, Draft, Keep, Memory, StorageError, postgres_session
 from dellm_langchain import DeLLMSaver
 
 SECRET = "the safe opens with 4711"
@@ -158,3 +158,23 @@ def test_a_call_of_the_saver_takes_at_most_four_round_trips_on_average(
             calls.clear()
     assert calls.count("put") == 9
     assert len(trips) <= 4 * len(calls)
+
+
+def test_a_value_is_read_in_one_round_trip_with_which_the_transaction_ends(
+    postgres_url: str, opened: Callable[..., Memory], trips: list[int]
+) -> None:
+    memory = opened(postgres_url, embedder=None).workspace("alex")
+    atom = Atom(Draft("tea", role="item", kind="state"))
+    memory.items.put("store", [Keep(("a",), "k", atom)])
+    trips.clear()
+    (found,) = memory.items.get("store", [(("a",), "k")])
+    assert trips == [4]  # begin, bind, the select and the commit
+    assert found is not None
+    assert found.record.text == "tea"
+    assert memory.items.get("store", [(("a",), "k"), (("b",), "k")]) == [found, None]
+    assert memory.items.get("store", []) == []
+    assert memory.workspace("sam").items.get("store", [(("a",), "k")]) == [None]
+    with memory._engine.reading("alex") as (tx, scope):
+        assert tx.final("select ws from workspace") == [(scope.ws,)]
+        with pytest.raises(StorageError):
+            tx.all("select ws from workspace")

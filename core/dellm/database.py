@@ -82,6 +82,12 @@ class Tx(Protocol):
     def one(self, sql: LiteralString, **values: object) -> Row | None:
         """Return the first row of the statement, or None."""
 
+    def final(self, sql: LiteralString, **values: object) -> list[Row]:
+        """Return every row of the statement, with which a transaction that only reads ends.
+
+        Nothing else may be asked of it afterwards: a server answers both in one round trip.
+        """
+
     def run(self, sql: LiteralString, **values: object) -> int:
         """Run the statement; return how many rows it changed."""
 

@@ -15,15 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import reading
 from .arguments import texts
 from .database import Row, Scope, Tx, Vector
 from .encoding import decode, encode
 from .item_vectors import ItemVectors
 from .records import Record
+from .storing import COLUMNS
 
 PAGE = 256  # the nearest items, looked at before the others are
 MOST = 1 << 62  # items that may be asked for
+
+_written = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 Space = tuple[str, ...]
 Where = Callable[[str], bool]
@@ -49,8 +51,7 @@ class Item:
 class Wanted:
     """Which items are asked for: `need` of them, by their records' texts.
 
-    Each text has to hold one text of each group of `holding`, and `where` has to say yes; letters of
-    another case may count as the same in `holding`.
+    Each text has to hold one text of each group of `holding`, and `where` has to say yes.
     """
 
     need: int
@@ -101,16 +102,16 @@ class Finder:
         yield from self._scored(_by_id(ids[PAGE:][left], scores[PAGE:][left]), wanted.need)
         yield from self._read(here[~np.isin(here, ids)].tolist(), wanted.need)
 
-    def named(self, space: str, name: str) -> Item | None:
-        """Return the item of a space, as it is stored, and a name."""
-        row = self._tx.one(
-            f"select {_COLUMNS} from item i where i.ws = :ws and i.family = :family "
-            f"and i.space = :space and i.name = :name {_UNEXPIRED}",
+    def named(self, space: str, name: str, *, last: bool) -> Item | None:
+        """Return the item of a space, as it is stored, and a name; `last`: nothing else is asked."""
+        ask = self._tx.final if last else self._tx.all
+        rows = ask(
+            f"{_WHOLE} i.family = :family and i.space = :space and i.name = :name {_RECORD}",
             **self._there,
             space=space,
             name=encode(name),
         )
-        return next(self._made([row]), None) if row else None
+        return next(self._made(rows), None)
 
     def _those(self, ids: Sequence[int], wanted: Wanted) -> Sequence[int]:
         """Return those of a few items, given by record, that count, in their order."""
@@ -180,7 +181,7 @@ class Finder:
         for start in range(0, len(ids), max(1, at_once)):
             some = ids[start : start + max(1, at_once)]
             rows = self._tx.all(
-                f"select {_COLUMNS} from item i where i.ws = :ws and i.record in :ids {_UNEXPIRED}",
+                f"{_WHOLE} i.record in :ids {_RECORDS}",
                 ws=self._scope.ws,
                 at=self._there["at"],
                 ids=list(some),
@@ -189,16 +190,24 @@ class Finder:
             yield from (found[one] for one in some if one in found)
 
     def _made(self, rows: Sequence[Row]) -> Iterator[Item]:
-        # One statement for both would be prepared anew by SQLite each time, which takes longer.
-        records = reading.several(
-            self._tx, self._scope, [row[2] for row in rows], self._there["at"]
-        )
-        for space, name, record, ttl, created, updated in rows:
-            if record in records:
-                yield Item(labels(space), decode(name), records[record], created, updated, ttl)
+        for space, name, ttl, created, updated, *record in rows:
+            kept = Record.from_row(record, self._scope.name)
+            yield Item(labels(space), decode(name), kept, created, updated, ttl)
 
 
-_COLUMNS = "i.space, i.name, i.record, i.ttl, i.created_at, i.updated_at"
+# With a limit, which must not be bound, the items come first whatever the planner thinks; and SQLite
+# would prepare a plain join anew each time, since it plans by the values that are bound.
+_WHOLE = (
+    "select i.space, i.name, i.ttl, i.created_at, i.updated_at, r."
+    + COLUMNS.replace(", ", ", r.")
+    + " from (select * from item i where i.ws = :ws and "
+)
+_RECORDS = (
+    f"and (i.expires_at is null or i.expires_at > :at) limit {MOST}) i "
+    "join record r on r.ws = i.ws and r.id = i.record "
+    "where r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
+)
+_RECORD = _RECORDS.replace(f"limit {MOST}", "limit 1")
 _JOINED = "from item i join record r on r.ws = :ws and r.id = i.record where i.ws = :ws"
 _UNEXPIRED = "and (i.expires_at is null or i.expires_at > :at)"
 _HERE = f"and i.family = :family and i.space between :low and :high {_UNEXPIRED}"
@@ -212,15 +221,15 @@ def _held(groups: Sequence[Sequence[str]]) -> tuple[str, dict[str, str]]:
     values: dict[str, str] = {}
     for group in groups:
         names = [f"held{len(values) + at}" for at, _ in enumerate(group)]
-        values.update(zip(names, map(_pattern, group), strict=True))
-        either = " or ".join(f"r.text like :{one} escape '!'" for one in names)
+        values.update(zip(names, map(encode, group), strict=True))
+        either = " or ".join(f"instr(r.text, :{one}) > 0" for one in names)
         conditions.append(f"and ({either})")
     return " ".join(conditions), values
 
 
 def stored(space: Space) -> str:
     """Return a space as it is stored: JSON, so that no label can pass for two."""
-    return json.dumps(texts(space, "A space"), ensure_ascii=True, separators=(",", ":"))
+    return _written(texts(space, "A space"))
 
 
 def labels(space: str) -> Space:
@@ -233,16 +242,11 @@ def between(prefix: Space) -> tuple[str, str]:
 
     After the prefix comes a comma or the closing bracket, and nothing else begins like that.
     """
+    if prefix == ():
+        return "[", "]"
     exact = stored(prefix)
     return (f"{exact[:-1]},", exact) if prefix else ("[", "]")
 
 
 def _by_id(ids: NDArray[np.int64], scores: NDArray[np.float32]) -> dict[int, float]:
     return dict(zip(ids.tolist(), scores.tolist(), strict=True))
-
-
-def _pattern(text: str) -> str:
-    kept = encode(text)
-    for one in "!%_":
-        kept = kept.replace(one, f"!{one}")
-    return f"%{kept}%"

@@ -146,7 +146,7 @@ class Items:
         wanted = [_name(one) for one in names]
         with self._engine.reading(self.workspace) as (tx, scope):
             finder = Finder(tx, scope, family, (), self._engine.options.clock())
-            found = [finder.named(space, name) for space, name in wanted]
+            found = [finder.named(*one, last=one is wanted[-1]) for one in wanted]
         self._refresh(family, [one for one in found if one is not None] if refresh else ())
         return found
 
@@ -166,8 +166,8 @@ class Items:
 
         With `near`, float32 of shape (dimensions,): the nearest first, then those without vectors.
         `where` says of a record's text whether it counts; it must not call the memory. It is only
-        asked of texts that hold one text of each group of `holding`, letters of another case perhaps
-        counting as the same: that the database looks at, which is faster. Raises InvalidInput.
+        asked of texts that hold one text of each group of `holding`: that the database looks at, which
+        is faster. Raises InvalidInput.
         """
         _check(family)
         check_flag(refresh, "refresh=")

@@ -52,6 +52,7 @@ _BIND = (
 def _translate(statement: str) -> str:
     # A list the planner cannot see into counts as ten values: every key is looked up by its index.
     stepped = _STEP.sub(_BY_KEY, statement.replace("%", "%%"))
+    stepped = stepped.replace("instr(", "strpos(")
     listed = _LIST.sub(r"= any(array(select unnest(cast(%(\1)s as bigint[]))))", stepped)
     return _NAME.sub(r"%(\1)s", listed)
 
@@ -141,6 +142,9 @@ class PostgresTx:
 
     def one(self, sql: LiteralString, **values: object) -> Row | None:
         return self._session.execute(_translate(sql), _bindings(values)).fetchone()
+
+    def final(self, sql: LiteralString, **values: object) -> list[Row]:
+        return self._session.finish(_translate(sql), _bindings(values)).fetchall()
 
     def run(self, sql: LiteralString, **values: object) -> int:
         return self._session.execute(_translate(sql), _bindings(values)).rowcount

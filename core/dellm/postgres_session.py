@@ -14,6 +14,7 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from .database import Row
+from .errors import StorageError
 
 Connection = psycopg.Connection[Row]
 Cursor = psycopg.Cursor[Row]
@@ -50,7 +51,7 @@ class Session:
     ) -> None:
         self._pool = pool
         self._tries = tries
-        self._begun = False
+        self._begun = self._over = False
         self._unasked = len(begin)  # statements that are of no use alone
         self._waiting = list(begin)
         self._connection = pool.getconn()
@@ -63,15 +64,24 @@ class Session:
         self, text: str, values: Mapping[str, object], *, binary: bool | None = None
     ) -> Cursor:
         """Run what waits and then the statement; return the cursor that has its result."""
-        return self._send([*self._waiting, Statement(text, values, binary=binary)])
+        return self._send([*self._waiting, Statement(text, values, binary=binary)])[-1]
+
+    def finish(self, text: str, values: Mapping[str, object]) -> Cursor:
+        """Run what waits, a statement that only reads, and the commit; return its cursor."""
+        asked = [*self._waiting, Statement(text, values), Statement("commit")]
+        found = self._send(asked)[-2]
+        self._over = True
+        return found
 
     def named(self, name: str) -> psycopg.ServerCursor[Row]:
         """Run what waits; return a cursor that fetches its rows in parts."""
-        if self._waiting:
+        if self._waiting or self._over:
             self._send(self._waiting)
         return self._connection.cursor(name=name)
 
-    def _send(self, statements: Sequence[Statement]) -> Cursor:
+    def _send(self, statements: Sequence[Statement]) -> list[Cursor]:
+        if self._over:  # it would run as the owner, who sees every workspace
+            raise StorageError("A statement came after the last one of its transaction.")
         self._waiting = []
         while not self._begun:
             try:
@@ -89,6 +99,8 @@ class Session:
 
     def commit(self) -> None:
         """Run what waits, and commit."""
+        if self._over:
+            return
         if self._begun or len(self._waiting) > self._unasked:
             # Not to be tried again: whether a commit that was not answered was made is not known.
             self._begun = True
@@ -102,10 +114,10 @@ class Session:
         self._pool.putconn(self._connection)
 
 
-def _together(connection: Connection, statements: Sequence[Statement]) -> Cursor:
-    """Run the statements in one round trip; return the cursor of the last one."""
+def _together(connection: Connection, statements: Sequence[Statement]) -> list[Cursor]:
+    """Run the statements in one round trip; return their cursors."""
     if len(statements) == 1:
-        return statements[0].send(connection)
+        return [statements[0].send(connection)]
     problem: psycopg.Error | None = None
     try:
         with connection.pipeline():
@@ -118,7 +130,7 @@ def _together(connection: Connection, statements: Sequence[Statement]) -> Cursor
         problem = problem or error
     if problem is not None:
         raise _first(problem)
-    return found[-1]
+    return found
 
 
 def _first(problem: psycopg.Error) -> psycopg.Error:

@@ -110,6 +110,9 @@ class SqliteTx:
     def one(self, sql: LiteralString, **values: object) -> Row | None:
         return self._connection.execute(*_prepared(sql, values)).fetchone()
 
+    def final(self, sql: LiteralString, **values: object) -> list[Row]:
+        return self.all(sql, **values)
+
     def run(self, sql: LiteralString, **values: object) -> int:
         self._connection.execute(*_prepared(sql, values)).fetchall()
         return self._connection.changes()
