@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
+from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from dellm import Memory, UnsupportedHere
@@ -27,8 +28,11 @@ class Hands(Protocol):
     async def delete(self, names: list[str]) -> object:
         """Delete by ids there; returns False, or raises anything, when that failed."""
 
-    async def present(self, names: list[str]) -> set[str]:
-        """Return which of the ids are there; raises anything when that cannot be told."""
+    async def present(self, names: list[str]) -> dict[str, str]:
+        """Return what is there by id; raises anything when that cannot be told."""
+
+    async def ask(self, call: Callable[..., T], *said: Any) -> T:
+        """Call what waits for the memory's database."""
 
 
 class _Sync:
@@ -40,8 +44,11 @@ class _Sync:
     async def delete(self, names: list[str]) -> object:
         return self._store.delete(ids=names)
 
-    async def present(self, names: list[str]) -> set[str]:
-        return {one.id for one in self._store.get_by_ids(names) if one.id is not None}
+    async def present(self, names: list[str]) -> dict[str, str]:
+        return _texts(self._store.get_by_ids(names))
+
+    async def ask(self, call: Callable[..., T], *said: Any) -> T:
+        return call(*said)
 
 
 class _Async:
@@ -51,8 +58,15 @@ class _Async:
     async def delete(self, names: list[str]) -> object:
         return await self._store.adelete(ids=names)
 
-    async def present(self, names: list[str]) -> set[str]:
-        return {one.id for one in await self._store.aget_by_ids(names) if one.id is not None}
+    async def present(self, names: list[str]) -> dict[str, str]:
+        return _texts(await self._store.aget_by_ids(names))
+
+    async def ask(self, call: Callable[..., T], *said: Any) -> T:
+        return await asyncio.to_thread(call, *said)
+
+
+def _texts(documents: Sequence[Document]) -> dict[str, str]:
+    return {one.id: one.page_content for one in documents if one.id is not None}
 
 
 class Copies:
@@ -75,16 +89,29 @@ class Copies:
         """Delete what was forgotten; return how many copies could not be deleted."""
         with self._guard:
             generation, gone = self._to_do(memory)
-            left = _at_once(_deleted(_Sync(self._store), gone)) if gone else []
+            left = _at_once(self._deleted(memory, _Sync(self._store), gone)) if gone else []
             self._done(memory, generation, gone, left)
         return len(left)
 
     async def a_sync(self, memory: Memory) -> int:
         """As sync, in an event loop, through the store's own async methods."""
         generation, gone = await asyncio.to_thread(self._to_do, memory)
-        left = await _deleted(_Async(self._store), gone) if gone else []
+        left = await self._deleted(memory, _Async(self._store), gone) if gone else []
         await asyncio.to_thread(self._done, memory, generation, gone, left)
         return len(left)
+
+    async def _deleted(self, memory: Memory, store: Hands, gone: list[str]) -> list[str]:
+        """Delete what still says what was forgotten; return the ids of what may still be there.
+
+        Somebody may have put another document there under the same id, past the tracking.
+        """
+        try:
+            there = await store.present(gone)
+        except Exception:  # noqa: BLE001 - it cannot tell what is there: then the ids have to do
+            return await _deleted(store, gone)
+        same = await store.ask(memory.elsewhere.same, self._name, there)
+        wanted = [one for one in gone if one in same or one not in there]
+        return await _deleted(store, wanted) if wanted else []
 
     def _to_do(self, memory: Memory) -> tuple[int, list[str]]:
         generation = memory.checkpoints.generation()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from .tracked_reads import shown
 
 # Names that mean something to the core in the metadata of a record, and that of the record itself.
 RESERVED = frozenset({"rebuild", "tool_call_id", ID})
+THERE = "dellm_document"  # the id that a document has where it comes from
 
 
 class Shelf:
@@ -24,12 +26,21 @@ class Shelf:
 
     `key` names the configurable that names the workspace. `source` is the metadata of a document
     that names what it is a part of: the same text from two sources is two documents. `noted`: the
-    documents' own ids are kept, so that what is forgotten can be deleted by them. `given`: what
-    running code adds comes from outside, and not from what that code was told.
+    documents' own ids are kept, so that what is forgotten can be deleted by them. `own`: only what
+    was added through this shelf in the workspace is found. `given`: what running code adds comes
+    from outside, and not from what that code was told.
     """
 
     def __init__(
-        self, memory: Memory, name: str, key: str | None, source: str, *, noted: bool, given: bool
+        self,
+        memory: Memory,
+        name: str,
+        key: str | None,
+        source: str,
+        *,
+        noted: bool,
+        given: bool,
+        own: bool = False,
     ) -> None:
         if not isinstance(memory, Memory):
             raise InvalidInput("track() takes a dellm.Memory.")
@@ -37,7 +48,7 @@ class Shelf:
             if not isinstance(said, str) or not said.strip():
                 raise InvalidInput(f"{option} is no name.")
         self.memory, self.name, self.key, self.source = memory, name, key, source
-        self.noted, self.given = noted, given
+        self.noted, self.given, self.own = noted, given, own
 
     def of(self, memory: Memory) -> Shelf:
         """Return the shelf of one workspace, whatever the config says."""
@@ -55,7 +66,7 @@ class Shelf:
         One that was made of another that has a record, by cutting it down, goes with that.
         """
         foreign = [self._foreign(one, one.id, _parent(one)) for one in documents]
-        ids = where.memory.elsewhere.take(self.name, foreign, noted=self.noted)
+        ids = where.memory.elsewhere.take(self.name, foreign, noted=self.noted, own=self.own)
         pairs = zip(documents, ids, strict=True)
         return [None if id_ is None else _named(one, id_) for one, id_ in pairs]
 
@@ -91,12 +102,30 @@ class Shelf:
             self.name, foreign, new=True, thread=where.thread, trusted=trusted
         )
 
+    def deletable(self, memory: Memory, names: Sequence[str] | None) -> list[str] | None:
+        """Return which ids may be deleted: where only what is its own is found, no other."""
+        if not self.own:
+            return None if names is None else list(names)
+        if names is None:
+            raise InvalidInput("Other workspaces have documents here: name those to be deleted.")
+        return memory.elsewhere.noted(self.name, list(names))
+
     def _foreign(self, one: Document, name: str | None, made: Sources | None) -> Foreign:
-        draft = Draft(
-            one.page_content, role="document", kind="document", metadata=plain(one.metadata)
-        )
+        said = plain(one.metadata)
+        if name is not None and not _random(name):
+            said[THERE] = name  # it may say something, too
+        draft = Draft(one.page_content, role="document", kind="document", metadata=said)
         source = one.metadata.get(self.source)
         return Foreign(name, Atom(draft, made=made), "" if source is None else str(source))
+
+
+def _random(name: str) -> bool:
+    """Whether an id says nothing: a UUID."""
+    try:
+        uuid.UUID(name)
+    except ValueError:
+        return False
+    return True
 
 
 def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,11 +11,13 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from dellm import InvalidInput, Memory
+from dellm.arguments import check_flag
 
 from .tracked_documents import Shelf
 from .tracked_retriever import TrackedRetriever
 from .tracked_store import TrackedStoreRetriever, TrackedVectorStore
 
+OPTIONS = frozenset({"name", "source", "workspace", "shared", "given", "thread"})
 NAMES = ("collection_name", "_collection_name", "index_name", "_index_name")  # as stores have them
 _tracked: weakref.WeakValueDictionary[tuple[int, str, str], VectorStore] = (
     weakref.WeakValueDictionary()
@@ -29,14 +31,15 @@ def track_vector_store(store: VectorStore, memory: Memory, **options: Any) -> Tr
     `name`: what the store goes by in memory; it must be the same in every process, and another for
     every store: by default the name of its class, and of its collection if it has one. `source`:
     the metadata that names what a document is a part of. `workspace`: the key of `configurable`
-    that names the workspace. `shared`: other workspaces have its documents too, so that a forget in
-    one deletes only what was added in it, and the rest is hidden from that one alone; by default
-    that is so where `workspace` is given. `given`: what running code adds comes from outside, and
-    is not made from what that code was told. Raises InvalidInput.
+    that names the workspace; each then finds only what was added in it. `shared`: every workspace
+    finds all documents, those that others added and those that were there before; a forget in one
+    deletes only what was added in it, and the rest is hidden from that one alone. `given`: what
+    running code adds comes from outside, and is not made from what that code was told.
+    Raises InvalidInput.
     """
     if isinstance(store, TrackedVectorStore):
         raise InvalidInput("This vector store is tracked already.")
-    shelf = shelf_of(store, memory, **options)
+    shelf = shelf_of(store, memory, **checked(options))
     _claim(store, shelf)
     return TrackedVectorStore(store, shelf)
 
@@ -52,7 +55,8 @@ def track_retriever(retriever: BaseRetriever, memory: Memory, **options: Any) ->
         raise InvalidInput("This retriever is tracked already.")
     if not isinstance(retriever, VectorStoreRetriever):
         return TrackedRetriever(
-            retriever=retriever, shelf=shelf_of(retriever, memory, noted=False, **options)
+            retriever=retriever,
+            shelf=shelf_of(retriever, memory, noted=False, **checked(options)),
         )
     store = retriever.vectorstore
     tracked = (
@@ -82,9 +86,23 @@ def shelf_of(
     if not isinstance(memory, Memory):
         raise InvalidInput("track() takes a dellm.Memory.")
     del thread  # documents belong to no conversation
-    by_all = workspace is not None if shared is None else shared
-    own = name or _name_of(source_of)
-    return Shelf(memory, own, workspace, source, noted=noted and not by_all, given=given)
+    for option, said in (("shared=", False if shared is None else shared), ("given=", given)):
+        check_flag(said, option)
+    if workspace is not None and (not isinstance(workspace, str) or not workspace.strip()):
+        raise InvalidInput("workspace= is no name of a key.")
+    called = _name_of(source_of) if name is None else name
+    own = noted and workspace is not None and not shared
+    return Shelf(
+        memory, called, workspace, source, noted=noted and not shared, given=given, own=own
+    )
+
+
+def checked(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of track(); InvalidInput for one that it does not have."""
+    unknown = sorted(set(options) - OPTIONS)
+    if unknown:
+        raise InvalidInput(f"track() of a retriever or vector store has no {unknown[0]}=.")
+    return options
 
 
 def _name_of(source: object) -> str:

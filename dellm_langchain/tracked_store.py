@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
-from dellm import Memory, Receipt
+from dellm import InvalidInput, Memory, Receipt
 
 from .retriever import Placed
 from .running import Here
@@ -187,9 +187,9 @@ class TrackedVectorStore(Finding):
 
         `tracking` are the options of `track`. Raises InvalidInput.
         """
-        from .tracked_retrieval import shelf_of, start
+        from .tracked_retrieval import checked, shelf_of, start
 
-        shelf = shelf_of(store, memory, **(tracking or {}))
+        shelf = shelf_of(store, memory, **checked(tracking or {}))
         new = _New(shelf.here(), _documents(texts, metadatas), ids)
         new.keep(shelf.add(new.where, new.documents, new.names))
         made = start(store, new, embedding, with_metadata=metadatas is not None, options=kwargs)
@@ -200,18 +200,25 @@ class TrackedVectorStore(Finding):
     # deleting, and the rest
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
-        """Delete from the store alone; the records, and what was made of them, stay."""
-        done = self._store.delete(ids, **kwargs)
-        if ids and done is not False:
-            self._shelf.here().memory.elsewhere.drop(self._shelf.name, list(ids))
+        """Delete from the store alone; the records, and what was made of them, stay.
+
+        Where each workspace has documents of its own: of these only. Raises InvalidInput where all
+        are to be deleted then.
+        """
+        memory = self._shelf.here().memory
+        names = self._shelf.deletable(memory, ids)
+        done = self._store.delete(names, **kwargs)
+        if names and done is not False:
+            memory.elsewhere.drop(self._shelf.name, names)
         return done
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """As delete."""
-        done = await self._store.adelete(ids, **kwargs)
-        if ids and done is not False:
-            elsewhere = self._shelf.here().memory.elsewhere
-            await asyncio.to_thread(elsewhere.drop, self._shelf.name, list(ids))
+        memory = self._shelf.here().memory
+        names = await asyncio.to_thread(self._shelf.deletable, memory, ids)
+        done = await self._store.adelete(names, **kwargs)
+        if names and done is not False:
+            await asyncio.to_thread(memory.elsewhere.drop, self._shelf.name, names)
         return done
 
     @property
@@ -236,6 +243,10 @@ class _New:
         self.where = where
         self.documents = [unnamed(one) for one in documents]
         given = [one.id for one in documents] if ids is None else list(ids)
+        if len(given) != len(documents):
+            raise InvalidInput("ids= are not as many as the documents.")
+        if not all(one is None or isinstance(one, str) for one in given):
+            raise InvalidInput("One of ids= is no text.")
         self.names = [one or str(uuid.uuid4()) for one in given]
         self.all_names = list(self.names)
         self.records: list[int] = []
@@ -259,5 +270,9 @@ class _New:
 def _documents(texts: Iterable[str], metadatas: Sequence[dict[str, Any]] | None) -> list[Document]:
     listed = list(texts)
     metas = list(metadatas) if metadatas is not None else [{} for _ in listed]
+    if len(metas) != len(listed):
+        raise InvalidInput("metadatas are not as many as the texts.")
+    if not all(isinstance(one, str) for one in listed):
+        raise InvalidInput("One of the texts is no text.")
     pairs = zip(listed, metas, strict=True)
     return [Document(page_content=text, metadata=meta) for text, meta in pairs]

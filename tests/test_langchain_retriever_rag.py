@@ -387,7 +387,7 @@ def test_of_two_tools_only_the_one_that_read_the_document_is_tied_to_it(
 def test_agents_of_many_users_share_a_store_and_forget_each_for_themselves(memory: Memory) -> None:
     shared = InMemoryVectorStore(Words())
     shared.add_documents(documents())
-    tracked = track(shared, memory, workspace="user_id", name="shared")
+    tracked = track(shared, memory, workspace="user_id", name="shared", shared=True)
     retriever = tracked.as_retriever(search_kwargs={"k": 1})
     found = create_retriever_tool(retriever, "library", "Search the library.")
     saver = DeLLMSaver(memory, workspace="user_id")

@@ -140,7 +140,7 @@ def test_a_document_that_is_forgotten_is_deleted_from_the_store_at_once(memory: 
     tracked = track(InMemoryVectorStore(Words()), memory)
     assert tracked.add_documents(documents()) == ["d0", "d1", "d2", "d3"]
     (secret,) = [one for one in memory.export() if one.text == SECRET]
-    assert secret.metadata == {"source": "book 3", "page": 3}
+    assert secret.metadata == {"source": "book 3", "page": 3, "dellm_document": "d3"}
     memory.forget(ids=[secret.id])
     assert held(tracked.store) == {"d0", "d1", "d2"}
     assert tracked.pending == []
@@ -456,7 +456,7 @@ def test_each_run_is_in_the_workspace_that_its_config_names(memory: Memory) -> N
         return {"configurable": {"user_id": name}}
 
     store = library()
-    tracked = track(store, memory, workspace="user_id", name="library")
+    tracked = track(store, memory, workspace="user_id", name="library", shared=True)
     retriever = tracked.as_retriever(search_kwargs={"k": 4})
     for name in ("ann", "bob"):
         assert len(retriever.invoke(QUERY, of(name))) == 4
@@ -482,6 +482,111 @@ def test_each_run_is_in_the_workspace_that_its_config_names(memory: Memory) -> N
     assert texts(any_.invoke(QUERY, of("bob"))) == [SECRET]
 
 
+def test_each_workspace_finds_and_deletes_only_what_was_added_in_it(memory: Memory) -> None:
+    store = library()
+    tracked = track(store, memory, workspace="user_id", name="all")
+    ann, bob = tracked.for_workspace("ann"), tracked.for_workspace("bob")
+    ann.add_texts([f"ann has a vault with {CANARY}", "the sun"], ids=["a", "s"])
+    bob.add_texts(["bob has a vault", "the sun"], ids=["b", "t"])
+    assert set(texts(bob.similarity_search(QUERY, k=4))) == {"bob has a vault", "the sun"}
+    later = asyncio.run(ann.as_retriever().ainvoke(QUERY))
+    assert {one.id for one in later} == {"a", "s"}
+    assert bob.get_by_ids(["a", "b", "d0"])[0].id == "b"
+    assert memory.workspace("bob").scan(CANARY, files=False).clean
+    ann.delete(["a", "b", "d0"])
+    asyncio.run(bob.adelete(["s"]))
+    assert held(store) == {"d0", "d1", "d2", "d3", "s", "t", "b"}
+    memory.workspace("ann").forget("the sun")
+    assert held(store) == {"d0", "d1", "d2", "d3", "t", "b"}
+    assert texts(bob.similarity_search("the sun", k=1)) == ["the sun"]
+
+
+def test_an_id_that_two_workspaces_use_is_of_the_one_that_used_it_last(memory: Memory) -> None:
+    store = InMemoryVectorStore(Words())
+    tracked = track(store, memory, workspace="user_id")
+    ann, bob = tracked.for_workspace("ann"), tracked.for_workspace("bob")
+    ann.add_texts([SECRET], ids=["same"])
+    bob.add_texts(["the vault of bob"], ids=["same"])
+    assert ann.similarity_search(QUERY) == []
+    memory.workspace("ann").forget(SECRET)
+    assert texts(bob.similarity_search(QUERY)) == ["the vault of bob"]
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_what_took_a_forgotten_documents_id_past_us_stays(memory: Memory, later: bool) -> None:
+    store = Sulking(Words()) if later else InMemoryVectorStore(Words())
+    tracked = track(store, memory)
+    tracked.add_texts([SECRET, SECRET], ids=["x", "y"])
+    store.add_texts(["apples grow on trees"], ids=["x"])
+    memory.forget(SECRET)
+    if isinstance(store, Sulking):
+        assert held(store) == {"x", "y"}
+        store.how = None
+        assert asyncio.run(tracked.a_sync()) == 0
+    assert held(store) == {"x"}
+    assert tracked.pending == []
+    assert texts(tracked.similarity_search("apples")) == ["apples grow on trees"]
+
+
+def test_what_an_id_says_can_be_forgotten_by_it(memory: Memory) -> None:
+    store = InMemoryVectorStore(Words())
+    tracked = track(store, memory)
+    tracked.add_documents([Document("a clean text", id=f"letter of {CANARY}"), *documents()[:2]])
+    memory.forget(CANARY)
+    assert held(store) == {"d0", "d1"}
+    assert tracked.pending == []
+    assert memory.elsewhere.gone("InMemoryVectorStore") == []
+
+
+def left_of(memory: Memory, number: int) -> list[str]:
+    said = memory.receipt(number).out_of_reach
+    return [one for one in said if "copies in vector stores" in one or "were found" in one]
+
+
+def test_a_receipt_counts_the_copies_that_are_left(memory: Memory) -> None:
+    store = Sulking(Words())
+    tracked = track(store, memory)
+    tracked.add_texts([SECRET, SECRET, PLAIN[0]])
+    receipt = memory.forget(SECRET)
+    assert receipt.level == "erased"
+    assert left_of(memory, receipt.number) == [
+        "2 copies in vector stores, still to be deleted there"
+    ]
+    assert CANARY not in str(receipt)
+    store.how = None
+    assert tracked.sync() == 0
+    assert left_of(memory, receipt.number) == []
+    memory.scrub()
+    assert memory.receipt(receipt.number).level == "scrubbed"
+
+
+def test_a_receipt_counts_what_is_left_where_nobody_tracks_it_any_more(memory: Memory) -> None:
+    store = InMemoryVectorStore(Words())
+    tracked = track(store, memory)
+    tracked.add_texts([SECRET])
+    del tracked
+    gc.collect()
+    receipt = memory.forget(SECRET)
+    assert receipt.level == "erased"
+    assert left_of(memory, receipt.number) == [
+        "1 copies in vector stores, still to be deleted there"
+    ]
+    assert track(store, memory).similarity_search(QUERY) == []
+    assert (held(store), left_of(memory, receipt.number)) == (set(), [])
+
+
+def test_a_receipt_counts_what_a_retriever_still_has(memory: Memory) -> None:
+    tracked = track(Shelf(found=[SECRET, PLAIN[0]]), memory)
+    for _ in range(2):
+        assert len(tracked.invoke(QUERY)) == 2
+    receipt = memory.forget(SECRET)
+    assert receipt.level == "erased"
+    said = ["1 documents where they were found, which are not returned any more"]
+    assert left_of(memory, receipt.number) == said
+    assert texts(tracked.invoke(QUERY)) == [PLAIN[0]]
+    assert memory.elsewhere.gone("Shelf") == []
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -489,6 +594,18 @@ def test_each_run_is_in_the_workspace_that_its_config_names(memory: Memory) -> N
         lambda m: track("a store", m),
         lambda m: track(library(), m, name=" "),
         lambda m: track(library(), m, source=1),
+        lambda m: track(library(), m, name=""),
+        lambda m: track(library(), m, name=7),
+        lambda m: track(library(), m, shared="no"),
+        lambda m: track(library(), m, given=1),
+        lambda m: track(library(), m, workspace=7),
+        lambda m: track(library(), m, noted=False),
+        lambda m: track(Shelf(found=[]), m, depth=1),
+        lambda m: track(library(), m).add_texts(["a"], ids=["x", "y"]),
+        lambda m: track(library(), m).add_texts(["a", "b"], [{}]),
+        lambda m: track(library(), m).add_texts(["a"], ids=[5]),
+        lambda m: track(library(), m).add_texts([5]),
+        lambda m: track(library(), m, workspace="user_id").for_workspace("ann").delete(),
         lambda m: track(track(library(), m), m),
         lambda m: track(track(Shelf(found=[]), m), m),
         lambda m: [track(one, m) for one in (library(), library())],

@@ -151,6 +151,8 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     "items.spaces": lambda m, _: m.items.spaces("store"),
     "conversations.read": lambda m, _: [m.conversations.read(thread, last=9) for thread in THREADS],
     "elsewhere.gone": lambda m, _: m.elsewhere.gone("docs"),
+    "elsewhere.same": lambda m, _: m.elsewhere.same("docs", {"zanzibar": "zanzibar"}),
+    "elsewhere.noted": lambda m, _: m.elsewhere.noted("docs", ["zanzibar"]),
     "elsewhere.places": lambda m, _: m.elsewhere.places(),
     "checkpoints.threads": lambda m, _: m.checkpoints.threads(),
     "checkpoints.get": lambda m, _: [

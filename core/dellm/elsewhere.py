@@ -30,6 +30,7 @@ from .engine import Engine
 from .errors import InvalidInput
 from .records import Draft
 from .settling import Settling
+from .storing import call_digest, said
 
 _USABLE = "r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
 
@@ -63,6 +64,7 @@ class Elsewhere:
         *,
         new: bool = False,
         noted: bool = True,
+        own: bool = False,
         thread: str = "",
         trusted: int = -1,
     ) -> list[int | None]:
@@ -70,13 +72,16 @@ class Elsewhere:
 
         One that has no record yet gets one, in one transaction for all; nothing is written when all
         have. `new`: they are about to be put there, so that an id may come with another content
-        than it had. `noted`: their ids there are kept, so that the copies can be deleted. `thread`
+        than it had. `noted`: their ids there are kept, so that the copies can be deleted; else it is
+        only kept that they are there. `own`: the place has documents of other workspaces too; only
+        those noted for this one are returned, and nothing is written. `thread`
         is where they were made, `trusted` the generation of which the record ids are that they
         were made from. Raises InvalidInput, StorageError.
         """
         _check(place, documents)
         check_flag(new, "new=")
         check_flag(noted, "noted=")
+        check_flag(own, "own=")
         check_text(thread, "thread=")
         check_whole(trusted, "trusted=")
         if not documents:
@@ -87,10 +92,14 @@ class Elsewhere:
                 _identify(scope, documents)
             look = _Look(tx, scope, encode(place), self._engine.options.clock())
             found = look.up(documents, new=new)
+            if not noted and not own:
+                look.mark(found)
+        if own:
+            found.keep_noted(documents)
         missing = [
             at
             for at, one in enumerate(documents)
-            if at not in found.records or (noted and one.name and at not in found.noted)
+            if at not in found.records or ((one.name or not noted) and at not in found.noted)
         ]
         if missing:
             some = [documents[at] for at in missing]
@@ -123,7 +132,11 @@ class Elsewhere:
                 known.get(at, one.atom.id if one.atom.id in same else None)
                 for at, one in enumerate(documents)
             ]
-            if noted:
+            if not noted:
+                look.mark(found)
+                here = [("", one) for at, one in enumerate(taken) if one and at not in found.noted]
+                _note(tx, scope.ws, place, here)
+            else:
                 held = {at: id_ or found.unusable.get(at, 0) for at, id_ in enumerate(taken)}
                 named = [(one.name, held[at]) for at, one in enumerate(documents) if one.name]
                 _note(tx, scope.ws, place, named)
@@ -155,11 +168,46 @@ class Elsewhere:
             rows = tx.all(
                 "select distinct e.name from elsewhere e left join record r "
                 "on r.ws = :ws and r.id = e.record "
-                "where e.ws = :ws and e.place = :place and r.id is null order by e.name",
+                "where e.ws = :ws and e.place = :place and r.id is null and e.name <> '' "
+                "order by e.name",
                 ws=scope.ws,
                 place=encode(place),
             )
         return [decode(row[0]) for row in rows]
+
+    def same(self, place: str, texts: Mapping[str, str]) -> set[str]:
+        """Return the ids of `texts`, what is there by id, where it still says what was erased.
+
+        Those of which it cannot be told are among them.
+        """
+        check_text(place, "place=")
+        check_mapping(texts, "texts=")
+        for one in [*texts, *texts.values()]:
+            check_text(one, "One of texts=")
+        found: set[str] = set()
+        with self._engine.reading(self.workspace) as (tx, scope):
+            for name, text in texts.items():
+                rows = tx.all(
+                    "select t.call_digest from elsewhere e "
+                    "left join record r on r.ws = :ws and r.id = e.record "
+                    "left join tombstone t on t.ws = :ws and t.id = e.record "
+                    "where e.ws = :ws and e.place = :place and e.name = :name and r.id is null",
+                    ws=scope.ws,
+                    place=encode(place),
+                    name=encode(name),
+                )
+                digest = call_digest(scope, "", said(text))
+                if any(row[0] is None or bytes(row[0]) == digest for row in rows):
+                    found.add(name)
+        return found
+
+    def noted(self, place: str, names: Sequence[str]) -> list[str]:
+        """Return those of the ids there that are noted for a record of this workspace."""
+        check_text(place, "place=")
+        listed = texts(names, "names=")
+        with self._engine.reading(self.workspace) as (tx, scope):
+            found = _Look(tx, scope, encode(place), 0).noted({encode(one) for one in listed})
+        return [one for one in listed if encode(one) in found]
 
     def places(self) -> list[str]:
         """Return the names of the other systems of which something is noted, sorted."""
@@ -192,6 +240,13 @@ class _Found:
         self.records[at] = record if usable else None
         if not usable:
             self.unusable[at] = record
+
+    def keep_noted(self, documents: Sequence[Foreign]) -> None:
+        """Make all but what is noted by its id unusable; what has no id goes by what it says."""
+        for at, one in enumerate(documents):
+            if at not in self.noted and (one.name or at not in self.records):
+                self.records[at] = None
+            self.noted.add(at)
 
 
 class _Look:
@@ -226,6 +281,23 @@ class _Look:
             if held is not None and held[1] == encode(_draft(documents[at]).text):
                 found.take(at, *held)
         return found
+
+    def mark(self, found: _Found) -> None:
+        """Take those for noted of which anything is noted at this place, and what may not be used."""
+        ids = sorted({one for one in found.records.values() if one})
+        rows = self._tx.all(
+            "select distinct record from elsewhere "
+            "where ws = :ws and place = :place and record in :ids",
+            ws=self._ws,
+            place=self._place,
+            ids=ids,
+        )
+        there = {None, *(row[0] for row in rows)}
+        found.noted |= {at for at, one in found.records.items() if one in there}
+
+    def noted(self, names: set[str]) -> set[str]:
+        """Return those of the encoded ids that are noted."""
+        return {one for one, rows in self._named(names).items() if rows}
 
     def _named(self, names: set[str]) -> dict[str, list[tuple[int, str | None, bool]]]:
         """Return record, text (None: it is gone) and usability by the id there, oldest first."""

@@ -161,7 +161,8 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     tx.drop_terms(ws, ids)
     gone = tx.all(
         "delete from record where ws = :ws and id in :ids "
-        "returning id, tokens, fid, thread, version, kind, metadata",
+        "returning id, tokens, fid, thread, version, kind, metadata, "
+        "case when kind = 'document' then text end",
         ws=ws,
         ids=ids,
     )
@@ -325,7 +326,7 @@ def _bury(tx: Tx, scope: Scope, receipt: int, gone: Sequence[tuple[object, ...]]
                     scope, decode(str(thread)), decode(str(fid)), int(str(version))
                 ),
             }
-            for id_, _, fid, thread, version, _, _ in gone
+            for id_, _, fid, thread, version, *_ in gone
             if fid is not None
         ],
     )
@@ -334,6 +335,7 @@ def _bury(tx: Tx, scope: Scope, receipt: int, gone: Sequence[tuple[object, ...]]
         for row in gone
         if row[5] == "tool"
     ]
+    answers += [(row[0], "", storing.said(decode(str(row[7])))) for row in gone if row[7] is not None]
     tx.many(
         "update tombstone set call_digest = :digest where ws = :ws and id = :id",
         [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +21,8 @@ class Receipt:
     """What was done, and to what level.
 
     `level` is the one reached so far: "suppressed" (not used any more, undoable), "erased" (no read returns it, the rows are gone) or
-    "scrubbed" (its bytes were looked for in every file of the database and are in none).
+    "scrubbed" (its bytes were looked for in every file of the database and are in none, and no other
+    system is known to have a copy). A receipt that is read again says what holds by then.
     `redacted` and `rebuilt` name the new record by the erased one in whose place it stands;
     `not_rebuilt` counts those that were to be made anew and could not be.
     """
@@ -96,17 +97,37 @@ def read(tx: Tx, ws: int, workspace: str, number: int) -> Receipt:
     entry = ledger.entry(tx, ws, number)
     if entry is None or entry.action not in FORGETS:
         raise NotFound(f"There is no receipt {number} in this workspace.")
-    return from_entry(entry, workspace, scrubbed(tx, ws))
+    return _with_copies(tx, ws, from_entry(entry, workspace, scrubbed(tx, ws)))
 
 
 def all_of(tx: Tx, ws: int, workspace: str) -> list[Receipt]:
     """Return every receipt of the workspace, oldest first."""
     done = scrubbed(tx, ws)
     return [
-        from_entry(entry, workspace, done)
+        _with_copies(tx, ws, from_entry(entry, workspace, done))
         for entry in ledger.entries(tx, ws)
         if entry.action in FORGETS
     ]
+
+
+def _with_copies(tx: Tx, ws: int, receipt: Receipt) -> Receipt:
+    """Return a receipt that says how many copies other systems still have of what was erased."""
+    if receipt.mode == "suppress" or not receipt.ids:
+        return receipt
+    row = tx.one(
+        "select coalesce(sum(case when e.name <> '' then 1 else 0 end), 0), "
+        "coalesce(sum(case when e.name = '' then 1 else 0 end), 0) from elsewhere e "
+        "left join record r on r.ws = :ws and r.id = e.record "
+        "where e.ws = :ws and e.record in :ids and r.id is null",
+        ws=ws,
+        ids=list(receipt.ids),
+    )
+    pending, kept = (0, 0) if row is None else (int(row[0]), int(row[1]))
+    said = [f"{pending} copies in vector stores, still to be deleted there"] if pending else []
+    if kept:
+        said.append(f"{kept} documents where they were found, which are not returned any more")
+    level = "erased" if said else receipt.level
+    return replace(receipt, level=level, out_of_reach=(*receipt.out_of_reach, *said))
 
 
 def scrubbed(tx: Tx, ws: int) -> set[int]:
