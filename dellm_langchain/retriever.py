@@ -20,7 +20,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
 from langchain_core.runnables.utils import coro_with_context
-from pydantic import field_validator
+from pydantic import ValidationError, field_validator
 
 from dellm import Chosen, InvalidInput, Memory, Record
 
@@ -78,6 +78,22 @@ class DeLLMRetriever(Placed):
     by: str | None = None
     scope: str = "workspace"
     workspace: str | None = None
+
+    def __init__(self, **options: Any) -> None:
+        known = set(type(self).model_fields)
+        if unknown := sorted(set(options) - known):
+            raise InvalidInput(f"DeLLMRetriever has no {unknown[0]}=.")
+        try:
+            super().__init__(**options)
+        except ValidationError as error:
+            wrong = error.errors(include_input=False, include_context=False)[0]["loc"]
+            raise InvalidInput(f"{wrong[0]}= of DeLLMRetriever is of a wrong type.") from None
+        if self.k < 0:
+            raise InvalidInput("k= of DeLLMRetriever is negative.")
+        if self.by not in (None, "meaning", "keyword", "both"):
+            raise InvalidInput('by= is "meaning", "keyword", "both" or None.')
+        if self.scope not in ("workspace", "thread"):
+            raise InvalidInput('scope= is "workspace" or "thread".')
 
     @field_validator("memory")
     @classmethod

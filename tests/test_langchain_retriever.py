@@ -144,6 +144,12 @@ def test_each_call_is_in_the_workspace_that_its_config_names(memory: Memory) -> 
     "wrong",
     [
         lambda m: DeLLMRetriever(memory="a path"),
+        lambda m: DeLLMRetriever(memory=m, depth=1),
+        lambda m: DeLLMRetriever(memory=m, k="many"),
+        lambda m: DeLLMRetriever(memory=m, k=-1),
+        lambda m: DeLLMRetriever(memory=m, threshold="low"),
+        lambda m: DeLLMRetriever(memory=m, workspace=7),
+        lambda m: DeLLMRetriever(),
         lambda m: DeLLMRetriever(memory=m, by="smell").invoke("x"),
         lambda m: DeLLMRetriever(memory=m, scope="all").invoke("x"),
         lambda m: DeLLMRetriever(memory=m, scope="thread").invoke("x"),
