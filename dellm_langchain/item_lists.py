@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import compress, count, repeat
 from operator import attrgetter, is_
 from typing import Any
 
@@ -16,6 +17,7 @@ from langchain_core.messages import BaseMessage
 
 _WITNESSES = ("name", "tool_calls", "additional_kwargs", "response_metadata", "artifact", "status")
 NEWEST = 32  # messages at the end of a list that are looked at in every part, not only content
+ASKED = 16  # objects that are looked for one by one, before it is noted where each stands
 _CONTENT = attrgetter("content")
 _FIELDS = attrgetter("__dict__")
 State = tuple[str, bytes | None]  # a record's text and payload
@@ -90,7 +92,8 @@ class ItemList:
     odd: dict[int, Any]  # contents that are no strings, as they were
     messages: bool
     states: dict[int, State]  # what records hold of items that are neither messages nor strings
-    members: dict[int, int] | None = None  # where each object stands first, once somebody asked
+    members: dict[int, int] | None = None  # where each object stands first, once that is worth it
+    asked: int = 0
     newest: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def shared(self, objects: Sequence[Any], contents: Sequence[Any] | None = None) -> int:
@@ -162,6 +165,9 @@ class ItemList:
     def position(self, item: Any) -> int | None:
         """Return where an object stands; None if it does not."""
         if self.members is None:
+            self.asked += 1
+            if self.asked <= ASKED:
+                return next(compress(count(), map(is_, self.objects, repeat(item))), None)
             self.members = _positions(self.objects)
         return self.members.get(id(item))
 

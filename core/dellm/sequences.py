@@ -91,7 +91,7 @@ def _longest(marks: list[tuple[int, int]], length: int) -> tuple[int, int] | Non
 
 def _shared(tip: Tip, ids: Sequence[int]) -> int:
     """Return the length of the longest base of `tip` that `ids` begins with."""
-    common = _common(tip.ids, list(ids))
+    common = _common(tip.ids, ids if isinstance(ids, list) else list(ids))
     if common == len(tip.ids):
         return common
     mark = _longest(tip.marks, common)
