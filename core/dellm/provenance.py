@@ -2,7 +2,8 @@
 
 Nodes are records (positive ids) and sequences (negative ids); one relation, `edge`, holds all
 edges. An edge is written only together with its child, and only to a parent that may be used, in
-the transaction that checked it; so G is acyclic but for copies, which point both ways.
+the transaction that checked it; so G is acyclic but for copies, which point both ways, and for what
+`cycles` tells of.
 """
 
 from __future__ import annotations
