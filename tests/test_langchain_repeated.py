@@ -166,6 +166,7 @@ PASSES = [
     in_the_state,
     in_a_cached_call,
     in_a_cached_text,
+    before_a_store,
 ]
 
 
