@@ -104,10 +104,7 @@ class Origins:
         return None if atom.draft is None else shown.tied(self._task.owner, atom.draft.text, None)
 
     def _was_raw(self, message: BaseMessage) -> bool:
-        """Whether a reducer has made a message of what the run was given, which is in no checkpoint.
-
-        Messages are looked at in order, and what was given comes before what was made of it.
-        """
+        """Whether a reducer made it of what the run was given: the first one that says the same."""
         if not self._task.ended:
             return False
         if self._raw is None:
