@@ -134,7 +134,9 @@ class Here:
         given = captured.raw_inputs(str(self._said("thread_id")), self.owner).anew()
         scope = self._scope()
         sources = StateSources(scope, self._draft, self._unnamed)
-        atoms = sources.atoms(_state(self._said(READ)), calls, given, nested=len(tasks) > 1)
+        atoms = sources.atoms(
+            _state(self._said(READ)), calls, given, earlier=self.kept is None and len(tasks) == 1
+        )
         return scope.whole([*atoms, *scope.read(*self._places())])
 
     def _scope(self) -> Scope:

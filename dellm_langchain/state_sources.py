@@ -85,14 +85,14 @@ class StateSources:
         told: Sequence[Call],
         given: RawInputs,
         *,
-        nested: bool,
+        earlier: bool,
     ) -> list[Atom]:
         """Return the atoms of a state's messages, and of those that calls under way were told.
 
-        `given` is what the run was given that is no message object; `nested`: the graph runs inside
-        another one, which has made its input.
+        `given` is what the run was given that is no message object; `earlier`: the state may have
+        messages of earlier runs that no saver of ours has stored.
         """
-        said = _said(state, given, nested=nested)
+        said = _said(state, given, earlier=earlier)
         replies = {id(one): _reply(one) for _, one in state}
         for call in (*(one for one in replies.values() if one is not None), *told):
             for key in map(_key, call.prompt.messages):
@@ -166,14 +166,15 @@ def _reply(message: BaseMessage) -> Call | None:
     return captured.of_reply(message) if isinstance(message, AIMessage) else None
 
 
-def _said(state: Sequence[Named], given: RawInputs, *, nested: bool) -> Iterator[bool]:
+def _said(state: Sequence[Named], given: RawInputs, *, earlier: bool) -> Iterator[bool]:
     """Tell of each message whether it came from outside.
 
     What stands before all that this run was given came in an earlier one, which is taken for given
-    if a human or the system said it.
+    if a human or the system said it; not a summary, which LangChain puts there and marks.
     """
     known = [captured.given(one) or given.take(name, one) for name, one in reversed(state)]
     known.reverse()
-    first = 0 if nested else known.index(True) if True in known else len(known)
+    first = known.index(True) if True in known else len(known)
     for at, (_, message) in enumerate(state):
-        yield known[at] or (at < first and isinstance(message, _SAID))
+        before = earlier and at < first and not message.additional_kwargs.get("lc_source")
+        yield known[at] or (before and isinstance(message, _SAID))

@@ -15,7 +15,11 @@ from agents import at, say
 from forgotten import holds
 from graphs import CLEAN, HEARD, STATEMENT, WORD, Parrot, Window, latest, words
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, wrap_model_call
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    SummarizationMiddleware,
+    wrap_model_call,
+)
 from langchain.tools import ToolRuntime
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableLambda
@@ -428,4 +432,21 @@ def test_a_prompt_of_what_another_task_of_the_run_has_read_goes_with_it(memory: 
     memory.forget(STATEMENT)
     assert len(texts(graph, "before")) == 2
     assert texts(graph, "after") == [CLEAN[1]]
+    clean(memory, graph)
+
+
+def test_a_summary_of_a_run_stored_as_one_goes_with_what_it_sums_up(memory: Memory) -> None:
+    model = Parrot(cache=DeLLMCache(memory))
+    graph = create_agent(
+        model,
+        [keep],
+        middleware=[SummarizationMiddleware(model, trigger=("messages", 3), keep=("messages", 1))],
+        checkpointer=DeLLMSaver(memory),
+        store=DeLLMStore(memory),
+    )
+    say(graph, STATEMENT, at("one"), durability="exit")
+    say(graph, CLEAN[0], at("one"), durability="exit")
+    assert WORD in texts(graph, "one")[0]
+    memory.forget(STATEMENT)
+    assert texts(graph, "one") == [CLEAN[0]]
     clean(memory, graph)
