@@ -7,7 +7,7 @@ within one snapshot.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -23,6 +23,7 @@ from .records import Record
 from .storing import COLUMNS
 
 PAGE = 256  # the nearest items, looked at before the others are
+FEW = 1_024  # items that hold what is asked for, up to which they are read at once
 MOST = 1 << 62  # items that may be asked for
 
 _written = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
@@ -80,13 +81,12 @@ class Finder:
     def newest(self, wanted: Wanted) -> Iterator[Item]:
         """Yield the items, the last written first."""
         size = wanted.need if wanted.all_count else max(PAGE, wanted.need)
-        first = self._ids(size)
-        left = wanted.need
-        for item in self._read(self._those(first, wanted), wanted.need):
-            left -= 1
-            yield item
-        if left and len(first) == size:  # few of them count, or some are not for use
-            rest = self._counting(wanted, left, set(first))
+        first = self._first(size, wanted)
+        yield from first
+        left = wanted.need - len(first)
+        # Few of them count, or some are not for use; mostly there just are no more.
+        if left and not (wanted.all_count and len(self._ids(size)) < size):
+            rest = self._counting(wanted, left, {one.record.id for one in first})
             yield from self._read(rest, wanted.need)
 
     def nearest(self, vectors: ItemVectors, query: Vector, wanted: Wanted) -> Iterator[Item]:
@@ -113,6 +113,17 @@ class Finder:
         )
         return next(self._made(rows), None)
 
+    def _first(self, most: int, wanted: Wanted) -> list[Item]:
+        """Return those that count of the items written last, of so many; no more than are needed."""
+        holding, values = _held(wanted.holding)
+        rows = self._tx.all(
+            f"{_WHOLE} {_HERE[4:]} {_ORDER} limit {most:d}) i {_THEIRS} {holding} {_ORDER}",
+            **self._values,
+            **values,
+        )
+        found = (one for one in rows if wanted.says(one[_TEXT]))
+        return list(self._made(islice(found, wanted.need)))
+
     def _those(self, ids: Sequence[int], wanted: Wanted) -> Sequence[int]:
         """Return those of a few items, given by record, that count, in their order."""
         if wanted.all_count:
@@ -134,11 +145,12 @@ class Finder:
         if wanted.all_count:
             return [one for one in self._ids() if one not in without]
         holding, values = _held(wanted.holding)
-        rows = self._tx.stream(
-            f"select i.record, r.text {_JOINED} {_HERE} {_LIVING} {holding} {_ORDER}",
-            **self._values,
-            **values,
-        )
+        asked = f"select i.record, r.text {_JOINED} {_HERE} {_LIVING} {holding} {_ORDER}"
+        rows: Sequence[Row] | Iterator[Row] = ()
+        if holding:  # mostly few hold it: those a server gives in one round trip
+            rows = self._tx.all(f"{asked} limit {FEW}", **self._values, **values)
+        if not holding or len(list(rows)) == FEW:
+            rows = self._tx.stream(asked, **self._values, **values)
         found = (id_ for id_, text in rows if id_ not in without and wanted.says(text))
         return list(islice(found, most))
 
@@ -189,7 +201,7 @@ class Finder:
             found = {one.record.id: one for one in self._made(rows)}
             yield from (found[one] for one in some if one in found)
 
-    def _made(self, rows: Sequence[Row]) -> Iterator[Item]:
+    def _made(self, rows: Iterable[Row]) -> Iterator[Item]:
         for space, name, ttl, created, updated, *record in rows:
             kept = Record.from_row(record, self._scope.name)
             yield Item(labels(space), decode(name), kept, created, updated, ttl)
@@ -202,11 +214,12 @@ _WHOLE = (
     + COLUMNS.replace(", ", ", r.")
     + " from (select * from item i where i.ws = :ws and "
 )
-_RECORDS = (
-    f"and (i.expires_at is null or i.expires_at > :at) limit {MOST}) i "
+_TEXT = 5 + COLUMNS.split(", ").index("text")  # where it is in what this gives
+_THEIRS = (
     "join record r on r.ws = i.ws and r.id = i.record "
     "where r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
 )
+_RECORDS = f"and (i.expires_at is null or i.expires_at > :at) limit {MOST}) i {_THEIRS}"
 _RECORD = _RECORDS.replace(f"limit {MOST}", "limit 1")
 _JOINED = "from item i join record r on r.ws = :ws and r.id = i.record where i.ws = :ws"
 _UNEXPIRED = "and (i.expires_at is null or i.expires_at > :at)"
