@@ -147,7 +147,7 @@ class Here:
             places = (*around.runs[:1], *around.tasks)
             return Scope(self.owner, places, address.outer({}), address.outer_since)
         thread = ((THREAD, self.thread),) if self.thread else ()
-        return Scope(self.owner, (*thread, *around.runs[:1]))
+        return Scope(self.owner, (*thread, *around.runs[:1]), thread=self.thread)
 
     def _draft(self, message: BaseMessage) -> Draft:
         """Return a message as a record of its thread; one without an id is known by what it says."""

@@ -33,13 +33,24 @@ class Scope:
     """What a value of a run may have been made from besides messages.
 
     `places` are runs, tasks and threads whose reads may be in the state; `place` is the checkpoint
-    with which the run began, of which a saver of ours knows all, and `since` as in `Sources`.
+    with which the run began, of which a saver of ours knows all, and `since` as in `Sources`;
+    `thread` the name of the thread, "" for none.
     """
 
     owner: tuple[int, str]
     places: tuple[Hashable, ...]
     place: Place | None = None
     since: int | None = None
+    thread: str = ""
+
+    def summed(self, made: Sources) -> Sources:
+        """Return the sources of a summary: what it was made of may be in the state no more.
+
+        A checkpoint that is not there stands for all that is known of a thread.
+        """
+        if made.place is not None or not self.thread:
+            return made
+        return replace(made, place=Place(self.thread, "", ""))
 
     def read(self, *more: Hashable, before: int | None = None) -> list[Atom]:
         """Return what was read by then, in `more` places as well."""
@@ -143,7 +154,8 @@ class StateSources:
             noted = read(self._scope.owner, run.runs)
             return Sources(context=context, also=noted, inexact=True)
         places = () if run is None else (*run.runs, *run.tasks)
-        return self._scope.rest(context, *places, before=self._by.get(_key(message), before))
+        rest = self._scope.rest(context, *places, before=self._by.get(_key(message), before))
+        return self._scope.summed(rest) if message.additional_kwargs.get("lc_source") else rest
 
     def _of_reply(self, call: Call, context: list[Atom]) -> Sources:
         """Return a reply's prompt; what was read as well, if that holds what nobody knows of."""

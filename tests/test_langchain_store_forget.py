@@ -435,18 +435,25 @@ def test_a_prompt_of_what_another_task_of_the_run_has_read_goes_with_it(memory: 
     clean(memory, graph)
 
 
-def test_a_summary_of_a_run_stored_as_one_goes_with_what_it_sums_up(memory: Memory) -> None:
+@pytest.mark.parametrize("saver", ["exit", "stock"])
+def test_a_summary_that_no_saver_of_ours_has_stored_yet_goes_with_what_it_sums_up(
+    memory: Memory, saver: str
+) -> None:
+    more: Any = {"durability": "exit"} if saver == "exit" else {}
     model = Parrot(cache=DeLLMCache(memory))
     graph = create_agent(
         model,
         [keep],
         middleware=[SummarizationMiddleware(model, trigger=("messages", 3), keep=("messages", 1))],
-        checkpointer=DeLLMSaver(memory),
+        checkpointer=SAVERS[saver](memory),
         store=DeLLMStore(memory),
     )
-    say(graph, STATEMENT, at("one"), durability="exit")
-    say(graph, CLEAN[0], at("one"), durability="exit")
+    say(graph, STATEMENT, at("one"), **more)
+    say(graph, CLEAN[0], at("one"), **more)
     assert WORD in texts(graph, "one")[0]
     memory.forget(STATEMENT)
-    assert texts(graph, "one") == [CLEAN[0]]
-    clean(memory, graph)
+    assert [str(one) for one in memory.scan(WORD).places] == []
+    assert CLEAN[0] in {one.text for one in memory.export()}
+    if saver == "exit":
+        assert texts(graph, "one") == [CLEAN[0]]
+        clean(memory, graph)
