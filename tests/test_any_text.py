@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from raw_tables import is_postgres
 
 from dellm import Memory
 from dellm.encoding import decode, encode
@@ -207,8 +208,9 @@ SAMPLES = {
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_each_kind_of_odd_text_is_found_by_quote_keyword_and_scan_and_then_gone(
-    memory: Memory, name: str
+    memory: Memory, url: str, name: str
 ) -> None:
+    files = not is_postgres(url)  # there all of them are looked for at once, in the next test
     text = SAMPLES[name]
     said = memory.remember(text, thread=text, role=text, subject=text, metadata={text: [text]})
     memory.remember("something else altogether")
@@ -218,7 +220,16 @@ def test_each_kind_of_odd_text_is_found_by_quote_keyword_and_scan_and_then_gone(
     assert [one.record.id for one in memory.search(text, by="meaning", limit=1)] == [said.id]
     columns = {one.column for one in memory.scan(text, files=False).places if said.id in one.ids}
     assert {"text", "thread", "role", "subject", "metadata"} <= columns
-    memory.forget(quote=text, scrub=True)
+    memory.forget(quote=text, scrub=files)
+    assert memory.scan("kingsbury", files=files).clean
+    assert memory.verify().ok
+
+
+def test_no_kind_of_odd_text_is_left_in_the_files(memory: Memory) -> None:
+    for text in SAMPLES.values():
+        memory.remember(text, thread=text, role=text, subject=text, metadata={text: [text]})
+    memory.remember("something else altogether")
+    memory.forget(keyword="kingsbury", scrub=True)
     assert memory.scan("kingsbury").clean
     assert memory.verify().ok
 

@@ -1,0 +1,68 @@
+"""What adapters to a framework may use besides the public names: the rest of the core is private.
+
+Checks of arguments that raise this library's own errors, and the values that its verbs take apart.
+Each name is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from .arguments import (
+    check_callable,
+    check_choice,
+    check_flag,
+    check_iterable,
+    check_number,
+    check_text,
+    whole_numbers,
+)
+from .records import from_micros
+
+if TYPE_CHECKING:
+    from .consent import Kind
+    from .context import Choice
+    from .embedding import embed
+    from .item_rows import ALL_KNOWN, CACHED
+    from .memory import Selection
+    from .requests import Classifier, Target
+
+_HOME = {
+    "ALL_KNOWN": "item_rows",
+    "CACHED": "item_rows",
+    "Choice": "context",
+    "Classifier": "requests",
+    "Kind": "consent",
+    "Selection": "memory",
+    "Target": "requests",
+    "embed": "embedding",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dellm.adapting' has no attribute {name!r}")
+    found: object = getattr(import_module(f".{_HOME[name]}", __package__), name)
+    globals()[name] = found
+    return found
+
+
+__all__ = [
+    "ALL_KNOWN",
+    "CACHED",
+    "Choice",
+    "Classifier",
+    "Kind",
+    "Selection",
+    "Target",
+    "check_callable",
+    "check_choice",
+    "check_flag",
+    "check_iterable",
+    "check_number",
+    "check_text",
+    "embed",
+    "from_micros",
+    "whole_numbers",
+]
