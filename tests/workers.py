@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,6 +57,9 @@ def write(memory: Memory, number: int, rounds: int, done: Done) -> None:
 def forget(memory: Memory, number: int, rounds: int, done: Done) -> None:
     """Forget what is there: by id, by quote, by a plan; note which words must be gone."""
     draw = random.Random(number)
+    end = time.monotonic() + 20
+    while not list(memory.export()) and time.monotonic() < end:  # the writers may start later
+        time.sleep(0.01)
     for n in range(rounds):
         there = list(memory.export())
         if not there:
