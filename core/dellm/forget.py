@@ -335,7 +335,9 @@ def _bury(tx: Tx, scope: Scope, receipt: int, gone: Sequence[tuple[object, ...]]
         for row in gone
         if row[5] == "tool"
     ]
-    answers += [(row[0], "", storing.said(decode(str(row[7])))) for row in gone if row[7] is not None]
+    answers += [
+        (row[0], "", storing.said(decode(str(row[7])))) for row in gone if row[7] is not None
+    ]
     tx.many(
         "update tombstone set call_digest = :digest where ws = :ws and id = :id",
         [
