@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from dellm import Draft, Items, Keep, Memory
-from dellm.item_rows import ALL_KNOWN, CACHED
+from dellm.adapting import ALL_KNOWN, CACHED
 
 from .running import Here
 from .store_shelves import Shelves

@@ -25,7 +25,9 @@ def outside(at: Here, call: Call, read: Sources | None) -> Sources | None:
     whole = len(ids) == len(call.prompt) - len(call.prompt.constants) and not call.opaque
     if not whole:
         ids += [one.record for one in named.values()]
-        ids += [one for text in map(text_of, call.prompt.contents) for one in shown.of(at.owner, text)]
+        ids += [
+            one for text in map(text_of, call.prompt.contents) for one in shown.of(at.owner, text)
+        ]
     also = () if read is None else read.also
     if not ids and not also:
         return None

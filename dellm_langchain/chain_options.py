@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dellm import InvalidInput, estimated_tokens
-from dellm.arguments import check_flag, check_text
-from dellm.context import Choice
+from dellm.adapting import Choice, check_flag, check_text
 
 
 @dataclass(frozen=True, slots=True)

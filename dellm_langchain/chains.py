@@ -20,7 +20,7 @@ from langchain_core.runnables.config import patch_config
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from dellm import InvalidInput, Memory, NotFound, Record, estimated_tokens
-from dellm.arguments import check_callable
+from dellm.adapting import check_callable
 
 from .addresses import thread_name, thread_said
 from .capture import captured

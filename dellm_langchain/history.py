@@ -19,7 +19,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from dellm import InvalidInput, Memory, NothingMatched
-from dellm.arguments import check_iterable
+from dellm.adapting import check_iterable
 
 from .addresses import thread_name
 from .history_threads import Conversation

@@ -9,8 +9,7 @@ from langchain.agents.middleware import ModelRequest, hook_config
 from langgraph.runtime import Runtime
 
 from dellm import Memory, estimated_tokens
-from dellm.arguments import check_flag
-from dellm.requests import Classifier
+from dellm.adapting import Classifier, check_flag
 
 from .middleware_context import AsyncHandler, ContextMiddleware, Handler, Result
 from .middleware_forget import ForgetMiddleware, Update, checked

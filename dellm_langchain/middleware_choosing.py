@@ -20,7 +20,7 @@ from langchain_core.messages import (
 )
 
 from dellm import Chosen, InvalidInput, Record
-from dellm.arguments import check_callable, check_choice, check_number
+from dellm.adapting import check_callable, check_choice, check_number
 
 from .messages import text_of
 from .middleware_run import Run

@@ -13,8 +13,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt, interrupt
 
 from dellm import Match, Plan, consent
-from dellm.consent import Kind
-from dellm.memory import Selection
+from dellm.adapting import Kind, Selection
 
 from .questions import Question
 

@@ -28,8 +28,7 @@ from dellm import (
     RequestKind,
     recognise,
 )
-from dellm.arguments import check_callable
-from dellm.requests import Classifier
+from dellm.adapting import Classifier, check_callable
 
 from .capture import captured
 from .messages import draft_of, text_of

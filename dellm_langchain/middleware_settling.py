@@ -18,8 +18,7 @@ from dellm import (
     SelectorError,
     wishes,
 )
-from dellm.consent import Kind
-from dellm.memory import Selection
+from dellm.adapting import Kind, Selection
 
 from .middleware_channels import stored, update_of
 from .middleware_consent import Answer, again, answers, question, read, token_of, visible

@@ -17,7 +17,7 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.types import Command
 
 from dellm import RequestKind, recognise
-from dellm.requests import Classifier, Target
+from dellm.adapting import Classifier, Target
 
 from .messages import text_of
 from .middleware_choosing import turn_start

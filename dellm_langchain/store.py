@@ -28,7 +28,7 @@ from langgraph.store.base import (
 
 from dellm import Atom, ContextForgotten, InvalidInput, Items, Keep, Memory, Sources
 from dellm import Item as Kept
-from dellm.arguments import whole_numbers
+from dellm.adapting import whole_numbers
 
 from .options import checked_interval, checked_key, checked_ttl_config
 from .running import Here, here

@@ -28,7 +28,7 @@ class MemoryEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return a vector for each text. Raises EmbedderError."""
-        from dellm.embedding import embed
+        from dellm.adapting import embed
 
         rows: list[list[float]] = embed(self._embedder, texts).tolist()
         return rows

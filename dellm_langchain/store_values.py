@@ -11,7 +11,7 @@ from langgraph.store.base import Item, PutOp, SearchItem
 
 from dellm import Draft, InvalidInput
 from dellm import Item as Kept
-from dellm.records import from_micros
+from dellm.adapting import from_micros
 
 # What redaction writes in the place of a number or of a whole text with its quotation marks.
 _BARE = re.compile(r"(?<=[:\[,{])\s*\[redacted\]\s*(?=[,\]}:])")

@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.constants import TAG_NOSTREAM
 
 from dellm import InvalidInput, Memory, Record
-from dellm.arguments import check_text
+from dellm.adapting import check_text
 
 from .call_places import owner, parsed, with_ambient
 from .calls import Call, Prompt

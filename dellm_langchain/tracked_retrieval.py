@@ -11,7 +11,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from dellm import InvalidInput, Memory
-from dellm.arguments import check_flag
+from dellm.adapting import check_flag
 
 from .tracked_documents import Shelf
 from .tracked_retriever import TrackedRetriever

@@ -693,7 +693,7 @@ def outside_the_public_names(source: str) -> set[str]:
         if isinstance(node, ast.ImportFrom) and node.module == "dellm":
             found |= {one.name for one in node.names} - set(dellm.__all__)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dellm."):
-            found.add(node.module or "")
+            found |= {node.module or ""} - {"dellm.adapting"}
         elif isinstance(node, ast.Import):
             found |= {one.name for one in node.names if one.name.startswith("dellm.")}
     return found

@@ -17,7 +17,7 @@ from .encoding import load_json
 _BACK: tuple[LiteralString, ...] = (
     "select 1 from edge e where e.ws = :ws and e.child > 0 and e.pos >= 0"
     " and e.parent >= e.child limit 1",
-    "select 1 from edge e join edge s on s.ws = e.ws and s.child = e.parent"
+    "select 1 from edge e join edge s on s.ws = :ws and s.child = e.parent"
     " where e.ws = :ws and e.child > 0 and e.parent < 0 and e.pos >= 0"
     " and s.parent >= e.child limit 1",
 )

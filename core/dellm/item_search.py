@@ -216,7 +216,7 @@ _WHOLE = (
 )
 _TEXT = 5 + COLUMNS.split(", ").index("text")  # where it is in what this gives
 _THEIRS = (
-    "join record r on r.ws = i.ws and r.id = i.record "
+    "join record r on r.ws = :ws and r.id = i.record "
     "where r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
 )
 _RECORDS = f"and (i.expires_at is null or i.expires_at > :at) limit {MOST}) i {_THEIRS}"

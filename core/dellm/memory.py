@@ -287,10 +287,11 @@ class Memory(Recall):
 
     def _selector(self, what: str | None, selection: Selection) -> Selector:
         chosen: dict[str, Any] = dict(selection)
-        for name in ("ids", "include", "exclude"):
+        for name in ("ids", "include", "exclude", "named"):
             if name in chosen:
-                chosen[name] = self._context_ids(chosen[name])
-                chosen[name] = tuple(chosen[name])
+                chosen[name] = tuple(self._context_ids(chosen[name]))
+        if isinstance(chosen.get("matched"), list):
+            chosen["matched"] = tuple(chosen["matched"])
         try:
             selector = Selector(what=what, **chosen)
         except TypeError:

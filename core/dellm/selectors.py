@@ -12,7 +12,15 @@ from datetime import datetime
 from typing import Any
 
 from . import contents, search, values
-from .arguments import check_choice, check_flag, check_mapping, check_number, check_text
+from .arguments import (
+    check_choice,
+    check_flag,
+    check_iterable,
+    check_mapping,
+    check_number,
+    check_text,
+    whole_numbers,
+)
 from .database import Filter, Scope, Tx, Vector
 from .encoding import decode, encode, load_json
 from .errors import InvalidInput, SelectorError
@@ -83,7 +91,10 @@ class Selector:
     def check(self) -> None:
         """Raise SelectorError, InvalidInput for a selector that says nothing or contradicts itself."""
         if self.matched is not None:
+            self._check_matched(self.matched)
             return
+        if self.named:
+            raise InvalidInput("named= says of matched= what was named by id.")
         self._check_types()
         parts = (*self.texts, self.keyword, self.meaning, self.description)
         if any(part is not None and not part.strip() for part in parts):
@@ -100,6 +111,12 @@ class Selector:
             raise InvalidInput("threshold= is a cosine between -1 and 1.")
         if self.thread is not None and not self.thread.strip():
             raise SelectorError("The thread's name is blank.")
+
+    def _check_matched(self, matched: object) -> None:
+        check_iterable(matched, "matched=")
+        whole_numbers(self.named, "named=")
+        if not isinstance(matched, tuple) or not all(isinstance(one, Match) for one in matched):
+            raise InvalidInput("matched= holds what is no match of a plan.")
 
     def _check_types(self) -> None:
         check_flag(self.everything, "everything=")
