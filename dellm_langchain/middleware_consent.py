@@ -12,8 +12,8 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt, interrupt
 
-from dellm import Match, Plan, consent
-from dellm.adapting import Kind, Selection
+from dellm import Match, Plan
+from dellm.adapting import Kind, Selection, consent
 
 from .questions import Question
 

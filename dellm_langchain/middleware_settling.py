@@ -16,9 +16,8 @@ from dellm import (
     PlanChanged,
     Request,
     SelectorError,
-    wishes,
 )
-from dellm.adapting import Kind, Selection
+from dellm.adapting import Kind, Selection, wishes
 
 from .middleware_channels import stored, update_of
 from .middleware_consent import Answer, again, answers, question, read, token_of, visible

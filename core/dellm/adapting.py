@@ -21,6 +21,7 @@ from .arguments import (
 from .records import from_micros
 
 if TYPE_CHECKING:
+    from . import consent, wishes
     from .consent import Kind
     from .context import Choice
     from .embedding import embed
@@ -40,7 +41,12 @@ _HOME = {
 }
 
 
+_MODULES = frozenset({"consent", "wishes"})  # how a user's request is understood and agreed to
+
+
 def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f".{name}", __package__)
     if name not in _HOME:
         raise AttributeError(f"module 'dellm.adapting' has no attribute {name!r}")
     found: object = getattr(import_module(f".{_HOME[name]}", __package__), name)
@@ -62,7 +68,9 @@ __all__ = [
     "check_iterable",
     "check_number",
     "check_text",
+    "consent",
     "embed",
     "from_micros",
     "whole_numbers",
+    "wishes",
 ]
