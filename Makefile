@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+WORKERS ?= auto
 
 .PHONY: help demo test quick lint format bench clean
 .DEFAULT_GOAL := help
@@ -20,10 +21,10 @@ demo: $(STAMP)  ## Replay a bundled conversation, then forget a phone number in 
 	@$(BIN)/python -m dellm_langchain.demo
 
 test: $(STAMP)  ## Run every test, on SQLite and PostgreSQL
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 quick: $(STAMP)  ## Run the tests that take no time
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m 'not long'
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m 'not long'
 
 lint: $(STAMP)  ## ruff and mypy strict
 	@$(BIN)/ruff check .

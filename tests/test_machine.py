@@ -525,7 +525,7 @@ def test_random_histories_agree_with_plain_dicts(url: str, steps: int) -> None:
     run_state_machine_as_test(
         Bound,
         settings=settings(
-            max_examples=12 if is_postgres(url) else 40,
+            max_examples=6 if is_postgres(url) else 30,
             stateful_step_count=steps,
             deadline=None,
             derandomize="CI" in os.environ,
