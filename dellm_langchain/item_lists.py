@@ -148,7 +148,8 @@ class ItemList:
         new = objects[start:]
         if start and objects[0] is not self.objects[0]:
             self.members = None
-        self.messages = self.messages and all(issubclass(type(one), BaseMessage) for one in new)
+        kinds = set(map(type, new))
+        self.messages = self.messages and all(issubclass(one, BaseMessage) for one in kinds)
         self.objects, self.ids = list(objects), list(ids)
         self.states.update(states)
         if self.members is not None:
