@@ -17,7 +17,6 @@ from langchain_core.messages import BaseMessage
 
 _WITNESSES = ("name", "tool_calls", "additional_kwargs", "response_metadata", "artifact", "status")
 NEWEST = 32  # messages at the end of a list that are looked at in every part, not only content
-ASKED = 16  # objects that are looked for one by one, before it is noted where each stands
 _CONTENT = attrgetter("content")
 _FIELDS = attrgetter("__dict__")
 State = tuple[str, bytes | None]  # a record's text and payload
@@ -92,8 +91,7 @@ class ItemList:
     odd: dict[int, Any]  # contents that are no strings, as they were
     messages: bool
     states: dict[int, State]  # what records hold of items that are neither messages nor strings
-    members: dict[int, int] | None = None  # where each object stands first, once that is worth it
-    asked: int = 0
+    members: set[int] | None = None  # the identities of the objects, once one is looked for
     newest: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def shared(self, objects: Sequence[Any], contents: Sequence[Any] | None = None) -> int:
@@ -153,8 +151,7 @@ class ItemList:
         self.objects, self.ids = list(objects), list(ids)
         self.states.update(states)
         if self.members is not None:
-            for id_, at in _positions(new, start).items():
-                self.members.setdefault(id_, at)
+            self.members.update(map(id, new))
         self.contents += contents_of(new) if self.messages else []
         if not set(map(type, self.contents[start:])) <= {str}:
             pairs = enumerate(self.contents[start:], start)
@@ -166,11 +163,10 @@ class ItemList:
     def position(self, item: Any) -> int | None:
         """Return where an object stands; None if it does not."""
         if self.members is None:
-            self.asked += 1
-            if self.asked <= ASKED:
-                return next(compress(count(), map(is_, self.objects, repeat(item))), None)
-            self.members = _positions(self.objects)
-        return self.members.get(id(item))
+            self.members = set(map(id, self.objects))
+        if id(item) not in self.members:
+            return None
+        return next(compress(count(), map(is_, self.objects, repeat(item))), None)
 
     def unchanged(self, message: BaseMessage) -> int | None:
         """Return where a message stands, unchanged; None if it does not."""
@@ -202,12 +198,6 @@ class Beginning:
 
 
 NOTHING = Beginning([], True, {})
-
-
-def _positions(objects: Sequence[Any], start: int = 0) -> dict[int, int]:
-    """Return where each object stands first, by its identity."""
-    places = range(start, start + len(objects))
-    return dict(zip(map(id, reversed(objects)), reversed(places), strict=True))
 
 
 def listed(objects: Sequence[Any], ids: Sequence[int], states: Mapping[int, State]) -> ItemList:
