@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from .conversations import Conversations, Said, Saying
     from .elsewhere import Elsewhere, Foreign
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
-    from .items import Item, Items, Keep
+    from .item_search import Item
+    from .items import Items, Keep
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
     from .requests import Request, RequestKind, recognise
     from .restoring import Held, Loaded, StoredWrite
@@ -65,7 +66,8 @@ _LATER = {
     "checkpoints": ("Checkpoints", "Snapshot", "Written"),
     "conversations": ("Conversations", "Said", "Saying"),
     "elsewhere": ("Elsewhere", "Foreign"),
-    "items": ("Item", "Items", "Keep"),
+    "item_search": ("Item",),
+    "items": ("Items", "Keep"),
     "restoring": ("Held", "Loaded", "StoredWrite"),
     "embedding": ("HashingEmbedder", "MiniLMEmbedder", "OpenAIEmbedder"),
     "models": ("ExtractiveReader", "Model", "OpenAIModel", "SmolModel"),

@@ -27,10 +27,9 @@ from .checkpointing import Writing
 from .desk import open_desk
 from .engine import Engine
 from .errors import InvalidInput
-from .keeping import Kept
-from .naming import Names
 from .receipts import Receipt
-from .restoring import Have, Lists, Loaded, Reading
+from .restoring import Have, Loaded, Reading
+from .run_writes import RunWrites
 from .settling import successor, usable
 from .storing import check_thread
 
@@ -71,9 +70,7 @@ class Checkpoints:
         """Use Memory.checkpoints instead."""
         self._engine = engine
         self.workspace = workspace
-        self._names = Names()
-        self._kept = Kept()
-        self._lists = Lists()
+        self._runs = RunWrites(engine, workspace)
 
     # writing
 
@@ -85,7 +82,7 @@ class Checkpoints:
         check_kind(new, Checkpoint, "new=")
         check_whole(trusted, "trusted=")
         _check_place(new.place)
-        with self._writing(new.place.thread, trusted) as writing:
+        with self._runs.open(new.place.thread, trusted) as writing:
             if discarding.is_late(writing, new.place, new.parent, new.body.metadata):
                 return Written(writing.generation, refused=True)
             writing.put(new)
@@ -102,28 +99,11 @@ class Checkpoints:
         for one in new:
             check_kind(one, TaskWrite, "A write of new=")
         check_whole(trusted, "trusted=")
-        with self._writing(place.thread, trusted) as writing:
+        with self._runs.open(place.thread, trusted) as writing:
             if discarding.is_late_write(writing, place):
                 return Written(writing.generation, refused=True)
             writing.put_writes(place, task, path, new)
             return Written(writing.generation, inexact=writing.inexact)
-
-    @contextmanager
-    def _writing(self, thread: str, trusted: int) -> Iterator[Writing]:
-        engine = self._engine
-        with engine.writing(self.workspace) as (tx, scope):
-            at = engine.options.clock()
-            desk, generation = open_desk(tx, scope, at, thread, engine.tips, trusted)
-            naming = self._names.open(tx, scope, generation)
-            writing = Writing(tx, scope, naming, generation, desk, self._kept)
-            yield writing
-        naming.commit()
-        for tip in desk.noted:
-            engine.tips.note(scope.ws, thread, tip)
-        for line, cid, known in writing.done:
-            self._kept.put(line, cid, known)
-        for tip in desk.noted:
-            self._lists.note(generation, tip.marks[-1][1], tip.ids)
 
     # reading
 
@@ -183,10 +163,10 @@ class Checkpoints:
             yield restoring.open_reading(
                 tx,
                 scope,
-                lambda generation: self._names.open(tx, scope, generation),
+                lambda generation: self._runs.names.open(tx, scope, generation),
                 engine.options.clock(),
-                self._kept,
-                self._lists,
+                self._runs.kept,
+                self._runs.lists,
                 have,
             )
 
@@ -260,10 +240,10 @@ class Checkpoints:
         with engine.writing(self.workspace, durable=True) as (tx, scope):
             at = engine.options.clock()
             desk, generation = open_desk(tx, scope, at, thread, engine.tips, -1)
-            naming = self._names.open(tx, scope, generation)
-            writing = Writing(tx, scope, naming, generation, desk, self._kept)
+            naming = self._runs.names.open(tx, scope, generation)
+            writing = Writing(tx, scope, naming, generation, desk, self._runs.kept)
             receipt = act(discarding.Work(writing, engine.database.out_of_reach(), engine.options))
-        self._kept.clear()
+        self._runs.kept.clear()
         return receipt
 
 

@@ -13,12 +13,12 @@ from . import discarding
 from .arguments import check_iterable, check_kind, check_text, check_whole, whole_numbers
 from .cells import Atom, Sources
 from .checkpointing import Writing
-from .checkpoints import Checkpoints
 from .database import Scope, Tx
 from .encoding import decode, encode, load_json
 from .engine import Engine
 from .records import Draft
 from .restoring import Held, held
+from .run_writes import RunWrites
 from .settling import Settling, bury
 from .storing import check_thread, fid_digest
 
@@ -75,7 +75,7 @@ class Conversations:
         """Use Memory.conversations instead."""
         self._engine = engine
         self.workspace = workspace
-        self._checkpoints = Checkpoints(engine, workspace)
+        self._runs = RunWrites(engine, workspace)
         self._endings: dict[str, _Ending] = {}
 
     def read(self, thread: str, *, last: int | None = None, before: int | None = None) -> Said:
@@ -119,7 +119,7 @@ class Conversations:
         for one in said:
             _check_saying(one)
         check_whole(trusted, "trusted=")
-        with self._checkpoints._writing(thread, trusted) as writing:  # noqa: SLF001 - one write
+        with self._runs.open(thread, trusted) as writing:
             tx, scope = writing.tx, writing.scope
             if ended is not None and ended != (discarding.ended_at(tx, scope, thread) or NEVER):
                 _refuse(tx, scope, said, writing.desk.at)

@@ -23,12 +23,12 @@ from .arguments import (
     whole_numbers,
 )
 from .cells import Atom
-from .checkpoints import Checkpoints
 from .database import Scope, Tx
 from .encoding import decode, encode
 from .engine import Engine
 from .errors import InvalidInput
 from .records import Draft
+from .run_writes import RunWrites
 from .settling import Settling
 from .storing import call_digest, said
 
@@ -55,7 +55,7 @@ class Elsewhere:
         """Use Memory.elsewhere instead."""
         self._engine = engine
         self.workspace = workspace
-        self._checkpoints = Checkpoints(engine, workspace)
+        self._runs = RunWrites(engine, workspace)
 
     def take(
         self,
@@ -120,7 +120,7 @@ class Elsewhere:
         thread: str,
         trusted: int,
     ) -> list[int | None]:
-        with self._checkpoints._writing(thread, trusted) as writing:  # noqa: SLF001 - one write
+        with self._runs.open(thread, trusted) as writing:
             tx, scope = writing.tx, writing.scope
             look = _Look(tx, scope, encode(place), writing.desk.at)
             found = look.up(documents, new=new)

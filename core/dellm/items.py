@@ -25,17 +25,16 @@ from .arguments import (
     texts,
 )
 from .cells import Atom
-from .checkpoints import Checkpoints, Written
+from .checkpoints import Written
 from .database import Vector
 from .desk import Desk
 from .embedding import Embedder
 from .encoding import encode
 from .engine import Engine
 from .errors import InvalidInput
-from .item_search import MOST, Finder, Space, Wanted, between, labels, stored
-from .item_search import Item as Item  # noqa: PLC0414 - that is how a name is passed on
-from .item_search import Where as Where  # noqa: PLC0414 - so too
+from .item_search import MOST, Finder, Item, Space, Wanted, Where, between, labels, stored
 from .item_vectors import ItemVectors
+from .run_writes import RunWrites
 from .settling import Settling
 
 MINUTE = 60_000_000  # microseconds
@@ -66,7 +65,7 @@ class Items:
         """Use Memory.items instead."""
         self._engine = engine
         self.workspace = workspace
-        self._checkpoints = Checkpoints(engine, workspace)
+        self._runs = RunWrites(engine, workspace)
         self._vectors = ItemVectors()
 
     @property
@@ -92,7 +91,7 @@ class Items:
         check_whole(trusted, "trusted=")
         last = {(one.space, one.name): one for one in keeps}
         # A write of items is one of a run, as that of a checkpoint is.
-        with self._checkpoints._writing(thread, trusted) as writing:  # noqa: SLF001
+        with self._runs.open(thread, trusted) as writing:
             settling = Settling(writing.desk, writing)
             atoms = [one.atom for one in last.values() if one.atom is not None]
             settling.settle(atoms)
