@@ -7,11 +7,10 @@ of langchain-core 1.8, `BaseCache`; when it is called: language_models.chat_mode
 from __future__ import annotations
 
 import asyncio
-import copy
 import uuid
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.messages import BaseMessage
@@ -31,6 +30,7 @@ from .calls import Call
 from .capture import captured
 from .options import checked_key, checked_serde, checked_ttl, minutes
 from .running import SERDE, Here, here
+from .tenants import Tenanted
 from .tracked_reads import shown
 
 FAMILY = "llm"
@@ -39,7 +39,7 @@ ASKED = 32  # prompts that were asked for in one context and not answered yet
 _asked: ContextVar[Mapping[int, uuid.UUID]] = ContextVar("dellm_asked")
 
 
-class DeLLMCache(BaseCache):
+class DeLLMCache(Tenanted, BaseCache):
     """Keeps model replies in a Memory, so that a forget reaches every one of them.
 
     An entry depends on the messages of the prompt that it answers, and a reply given from it on the
@@ -68,13 +68,6 @@ class DeLLMCache(BaseCache):
         self._serde = checked_serde(serde) or SERDE
         self._shelf = Shelf(FAMILY)
         captured.everywhere()
-
-    def for_workspace(self, name: str) -> Self:
-        """Return this cache for one workspace: for the calls outside of any run."""
-        twin = copy.copy(self)
-        twin.memory = self.memory.workspace(name)
-        twin._key = None  # noqa: SLF001 - a copy of this very object
-        return twin
 
     # sync
 

@@ -33,6 +33,7 @@ from .messages import recipe
 from .middleware_choosing import paired, recalled
 from .options import checked_key, checked_serde
 from .sharing import not_pickled
+from .tenants import Tenanted, memory_of
 
 SPOKEN = frozenset({"message", "tool"})
 
@@ -96,7 +97,7 @@ def _chain(runnable: Any) -> Runnable[Any, Any]:
     return RunnableLambda(runnable)
 
 
-class WithMemory(Runnable[Any, Any]):
+class WithMemory(Tenanted, Runnable[Any, Any]):
     """A chain with a memory; made by with_memory()."""
 
     def __init__(
@@ -110,15 +111,9 @@ class WithMemory(Runnable[Any, Any]):
         serde: SerializerProtocol,
     ) -> None:
         self.runnable, self.memory, self.thread = runnable, memory, thread
-        self._workspace, self._keys = workspace, keys
+        self._key, self._keys = workspace, keys
         self._recalling, self._serde = recalling, serde
         captured.everywhere()
-
-    def for_workspace(self, name: str) -> Self:
-        """Return this chain for one workspace."""
-        twin = copy.copy(self)
-        twin.memory, twin._workspace = self.memory.workspace(name), None  # noqa: SLF001 - a copy
-        return twin
 
     def __copy__(self) -> Self:
         """Return a copy that shares the memory and the chain inside."""
@@ -230,16 +225,7 @@ class WithMemory(Runnable[Any, Any]):
     def _where(self, config: RunnableConfig) -> Conversation:
         said = config.get("configurable", {})
         thread = thread_said(said) if self.thread is None else self.thread
-        memory = self.memory
-        if self._workspace is not None:
-            name = said.get(self._workspace)
-            if not isinstance(name, str) or not name.strip():
-                raise InvalidInput(
-                    f"The config names no workspace: {self._workspace!r} is no text in configurable.",
-                    remedy=f"Pass configurable={{{self._workspace!r}: ...}}, or use for_workspace(id).",
-                )
-            memory = memory.workspace(name)
-        return Conversation(memory, thread, self._serde)
+        return Conversation(memory_of(self.memory, said, self._key), thread, self._serde)
 
     def _asked(self, value: Any) -> list[BaseMessage]:
         """Return the input as messages with ids of their own."""

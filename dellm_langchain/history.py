@@ -7,7 +7,6 @@ langchain_core.chat_history of langchain-core 1.8, `BaseChatMessageHistory`.
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Self
@@ -24,11 +23,12 @@ from dellm.adapting import check_iterable
 from .addresses import thread_name
 from .history_threads import Conversation
 from .options import checked_key, checked_serde
+from .tenants import Tenanted, memory_of
 
 SERDE = JsonPlusSerializer()
 
 
-class DeLLMChatMessageHistory(BaseChatMessageHistory):
+class DeLLMChatMessageHistory(Tenanted, BaseChatMessageHistory):
     """The messages of one thread of a Memory, each tied to what it was made from.
 
     A reply depends on the messages of its prompt, as LangChain's callbacks show them. Where a prompt
@@ -64,16 +64,17 @@ class DeLLMChatMessageHistory(BaseChatMessageHistory):
 
     def for_workspace(self, name: str) -> Self:
         """Return this history for one workspace: for the calls outside of any run."""
-        twin = copy.copy(self)
-        twin.memory = self.memory.workspace(name)
-        twin._key = None  # noqa: SLF001 - a copy of this very object
-        twin._conversation = Conversation(twin.memory, self.thread, self._serde)  # noqa: SLF001 - so
+        twin = super().for_workspace(name)
+        conversation = Conversation(twin.memory, self.thread, self._serde)
+        twin._conversation = conversation  # noqa: SLF001 - a copy of this very object
         return twin
 
     def _here(self) -> Conversation:
         if self._conversation is not None:
             return self._conversation
-        memory = self.memory.workspace(workspace_name(self._key or ""))
+        config = var_child_runnable_config.get() or {}
+        said = config.get("configurable", {})
+        memory = memory_of(self.memory, said, self._key, running=bool(config))
         return Conversation(memory, self.thread, self._serde)
 
     # reading
@@ -129,23 +130,6 @@ class DeLLMChatMessageHistory(BaseChatMessageHistory):
     async def aclear(self) -> None:
         """As clear."""
         await asyncio.to_thread(self.clear)
-
-
-def workspace_name(key: str) -> str:
-    """Return the workspace that the config of the running code names under `key`.
-
-    Raises InvalidInput where there is no such config, or it names none.
-    """
-    config = var_child_runnable_config.get()
-    found = (config or {}).get("configurable", {}).get(key)
-    if isinstance(found, str) and found.strip():
-        return found
-    raise InvalidInput(
-        f"The config names no workspace: {key!r} is no text in configurable."
-        if config
-        else "This call has no config that could name the workspace.",
-        remedy=f"Pass configurable={{{key!r}: ...}}, or use for_workspace(id).",
-    )
 
 
 def _checked(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

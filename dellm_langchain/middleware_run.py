@@ -5,12 +5,11 @@ Everything is read from the running config, so one middleware object serves ever
 
 from __future__ import annotations
 
-import copy
-import time
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from functools import partial
+from typing import Any, cast
 from uuid import uuid4
 
 from langchain.agents.middleware import AgentMiddleware
@@ -26,7 +25,10 @@ from .addresses import thread_name
 from .call_places import parsed
 from .messages import draft_of, recipe
 from .objects import REFUSED, Objects
-from .saver import PAUSE, WAIT, DeLLMSaver
+from .options import checked_key
+from .saver import DeLLMSaver
+from .tenants import Tenanted, memory_of
+from .waiting import wait
 from .workspace import Workspace
 from .writing import DURABILITY
 
@@ -91,16 +93,10 @@ class Run:
         kept, place = self.kept, self.place
         if kept is None or self.config["configurable"].get(DURABILITY) == "exit":
             return
-        end = time.monotonic() + WAIT
-        while not kept.placed(place) and time.monotonic() < end:
-            time.sleep(PAUSE)
-
-    def record_of(self, message: BaseMessage) -> int | None:
-        """Return the record of a message object, REFUSED where it was erased, None if unknown."""
-        return self.records_of([message])[0]
+        wait(partial(kept.placed, place))
 
     def records_of(self, messages: Iterable[BaseMessage]) -> list[int | None]:
-        """Return the records of message objects, as of what is erased now; see record_of."""
+        """Return the records of message objects, as of now; REFUSED where erased, None if unknown."""
         if self.kept is None or self.thread is None:
             return [None for _ in messages]
         objects, lock = self.kept.objects(self.thread)
@@ -245,14 +241,7 @@ def run_of(memory: Memory, key: str | None) -> Run:
     """
     config = get_config()
     said = config.get("configurable", {})
-    if key is not None:
-        name = said.get(key)
-        if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(
-                f"The config names no workspace: {key!r} is no text in configurable.",
-                remedy=f"Pass configurable={{{key!r}: ...}}, or use for_workspace(id).",
-            )
-        memory = memory.workspace(name)
+    memory = memory_of(memory, said, key)
     thread = thread_name(said["thread_id"]) if said.get("thread_id") is not None else None
     saver = said.get(CHECKPOINTER)
     found = saver if isinstance(saver, BaseCheckpointSaver) else None
@@ -273,7 +262,7 @@ def _kept(
     return kept
 
 
-class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
+class MemoryMiddleware(Tenanted, AgentMiddleware[Any, Any, Any]):
     """What the middlewares of a memory share: whose memory it is, told by each run's config."""
 
     def __init__(self, memory: Memory, workspace: str | None) -> None:
@@ -281,18 +270,9 @@ class MemoryMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         if not isinstance(memory, Memory):
             raise InvalidInput(f"{type(self).__name__} takes a dellm.Memory.")
-        if workspace is not None and not (isinstance(workspace, str) and workspace.strip()):
-            raise InvalidInput("workspace= names a key of configurable.")
         self.memory = memory
         self.tools = []
-        self._key = workspace
-
-    def for_workspace(self, name: str) -> Self:
-        """Return this middleware for one workspace, whatever the runs' configs say."""
-        twin = copy.copy(self)
-        twin.memory = self.memory.workspace(name)
-        twin._key = None  # noqa: SLF001 - a copy of this very object
-        return twin
+        self._key = checked_key(workspace)
 
     def run(self) -> Run:
         """Return the run that the calling code is in; see run_of."""

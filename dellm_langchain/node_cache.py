@@ -8,12 +8,11 @@ silent.
 from __future__ import annotations
 
 import asyncio
-import copy
 import re
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.utils.utils import LC_ID_PREFIX
@@ -30,6 +29,7 @@ from .node_cache_tasks import TaskSeen, TasksSeen, asking, seen, tasks_of
 from .options import checked_key, checked_serde, minutes
 from .reads import THREAD, reads
 from .running import here
+from .tenants import Tenanted
 
 FAMILY = "node"
 Pairs = Mapping[FullKey, tuple[Sequence[tuple[str, Any]], int | None]]
@@ -37,7 +37,7 @@ Pairs = Mapping[FullKey, tuple[Sequence[tuple[str, Any]], int | None]]
 _GIVEN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
-class DeLLMNodeCache(BaseCache[Any]):
+class DeLLMNodeCache(Tenanted, BaseCache[Any]):
     """Keeps what nodes wrote in a Memory, so that a forget reaches every entry.
 
     An entry depends on the records of what it holds, and what a graph gets from it on the entry and
@@ -63,13 +63,6 @@ class DeLLMNodeCache(BaseCache[Any]):
         self._key = checked_key(workspace)
         self._shelf = Shelf(FAMILY)
         self._tasks = TasksSeen()
-
-    def for_workspace(self, name: str) -> Self:
-        """Return this cache for one workspace: for the calls outside of any run."""
-        twin = copy.copy(self)
-        twin.memory = self.memory.workspace(name)
-        twin._key = None  # noqa: SLF001 - a copy of this very object
-        return twin
 
     # sync
 

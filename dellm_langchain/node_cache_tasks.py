@@ -29,7 +29,7 @@ from dellm import Atom, Cell, Fields, Many, Memory, Sources, Wrapped
 from .addresses import Address
 from .calls import messages_within
 from .running import Here, Made, here
-from .saver import PAUSE
+from .waiting import PAUSE
 from .writing import DURABILITY, Writer
 
 FRAMES = 8  # between the loop and a cache there are 1 to 3

@@ -6,10 +6,10 @@ depends on what that task was told; what it has read is noted, so that what it m
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from dellm import Atom, Draft, InvalidInput, Memory, Place, Sources
+from dellm import Atom, Draft, InvalidInput, Memory, Sources
 
 from .addresses import Address, thread_name
 from .call_places import parsed
@@ -26,9 +26,11 @@ from .capture import captured
 from .messages import draft_of
 from .origins import Origins
 from .reads import THREAD, reads
-from .saver import PAUSE, WAIT, DeLLMSaver
+from .saver import DeLLMSaver
 from .state_sources import Named, Scope, StateSources, read
 from .tasks import Task
+from .tenants import memory_of
+from .waiting import wait
 from .workspace import Workspace
 from .writing import DURABILITY
 
@@ -97,7 +99,7 @@ class Here:
     def _of_task(self, kept: Workspace, call: Call | None) -> Iterator[Made]:
         address = Address.of(self.config)
         task = self._task(address)
-        if self._said(DURABILITY) == "exit" or not _settled(kept, task.place):
+        if self._said(DURABILITY) == "exit" or not wait(partial(kept.placed, task.place)):
             yield Made(self._of_state())  # what was said in this run is not stored yet
             return
         objects, lock = kept.objects(address.thread)
@@ -181,24 +183,12 @@ def here(memory: Memory, key: str | None) -> Here:
     """
     config = var_child_runnable_config.get() or RunnableConfig()
     said = config.get("configurable", {})
-    if key is not None:
-        memory = memory.workspace(_workspace(said.get(key), key, running=bool(said)))
+    memory = memory_of(memory, said, key, running=bool(said))
     thread = said.get("thread_id")
     inside = bool(parsed(str(said.get("checkpoint_ns") or ""))[0])
     kept = _kept(said.get(CHECKPOINTER), config, memory) if inside and thread is not None else None
     name = "" if thread is None else thread_name(thread)
     return Here(memory, config, name, inside, kept)
-
-
-def _workspace(name: object, key: str, *, running: bool) -> str:
-    if isinstance(name, str) and name.strip():
-        return name
-    raise InvalidInput(
-        f"The config names no workspace: {key!r} is no text in configurable."
-        if running
-        else "This call has no config that could name the workspace.",
-        remedy=f"Pass configurable={{{key!r}: ...}}, or use for_workspace(id).",
-    )
 
 
 def _kept(saver: object, config: RunnableConfig, memory: Memory) -> Workspace | None:
@@ -211,16 +201,6 @@ def _kept(saver: object, config: RunnableConfig, memory: Memory) -> Workspace | 
             remedy="Give both the same Memory and the same workspace=.",
         )
     return kept
-
-
-def _settled(kept: Workspace, place: Place | None) -> bool:
-    """Wait until the checkpoint that the task has read is stored, but not for long."""
-    end = time.monotonic() + WAIT
-    while not kept.placed(place):
-        if time.monotonic() > end:
-            return False
-        time.sleep(PAUSE)
-    return True
 
 
 def _state(read: Any) -> list[Named]:

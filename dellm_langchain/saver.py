@@ -7,9 +7,7 @@ langgraph-checkpoint 4.3, `BaseCheckpointSaver`; the stock `InMemorySaver` where
 from __future__ import annotations
 
 import asyncio
-import copy
 import inspect
-import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -33,15 +31,15 @@ from .addresses import Address, thread_name
 from .channels import Channels, channels_of
 from .options import checked_key
 from .questions import keep_questions
+from .tenants import Tenanted, workspace_named
+from .waiting import until, wait
 from .workspace import Workspace
 from .writing import Writer
 
-PAUSE = 0.001  # seconds between two looks whether something is stored
 UNTOLD = "~untold"  # the path of a task where LangGraph was kept from telling it
-WAIT = 2.0  # seconds that a task's write waits for the checkpoint that the task has read
 
 
-class DeLLMSaver(BaseCheckpointSaver[Any]):
+class DeLLMSaver(Tenanted, BaseCheckpointSaver[Any]):
     """Keeps a graph's checkpoints in a Memory, so that a forget reaches every one of them.
 
     `workspace` names the key of `configurable` that says in whose workspace a run is; without it
@@ -82,13 +80,6 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         with Memory.open(conn_string, embedder=options.pop("embedder", "auto")) as memory:
             yield cls(memory, **options)
 
-    def for_workspace(self, name: str) -> Self:
-        """Return this saver for one workspace: for the calls that get no config."""
-        twin = copy.copy(self)
-        twin.memory = self.memory.workspace(name)
-        twin._key = None  # noqa: SLF001 - a copy of this very object
-        return twin
-
     def owner_of(self, configurable: Mapping[str, Any]) -> tuple[int, str]:
         """Return what tells the calls of one memory and workspace from those of any other."""
         name = self.memory.id if self._key is None else str(configurable.get(self._key))
@@ -104,15 +95,8 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
     def _of(self, config: RunnableConfig | None) -> Workspace:
         name = self.memory.id
         if self._key is not None:
-            found = (config or {}).get("configurable", {}).get(self._key)
-            if not isinstance(found, str) or not found.strip():
-                raise InvalidInput(
-                    f"The config names no workspace: {self._key!r} is no text in configurable."
-                    if config
-                    else "This call has no config that could name the workspace.",
-                    remedy=f"Pass configurable={{{self._key!r}: ...}}, or use for_workspace(id).",
-                )
-            name = found
+            said = (config or {}).get("configurable", {})
+            name = workspace_named(said, self._key, running=bool(config))
         # A twin made by with_allowlist shares this dict, and has a serializer of its own.
         key = (name, id(self.serde))
         known = self._workspaces.get(key)
@@ -135,7 +119,7 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         What was erased meanwhile, and what was made from it, is left out.
         """
         workspace, address = self._of(config), self._at(config)
-        _wait(partial(workspace.ready_for, address))
+        wait(partial(workspace.ready_for, address))
         return self._put(workspace, config, checkpoint, metadata, new_versions)
 
     def _put(
@@ -160,7 +144,7 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         """Store what a task wrote, with what it was made from."""
         workspace, address = self._of(config), self._at(config)
         with workspace.writing(address.place):
-            _wait(partial(workspace.ready_for_writes, address))
+            wait(partial(workspace.ready_for_writes, address))
             self._put_writes(workspace, config, writes, task_id, task_path)
 
     def _put_writes(
@@ -268,7 +252,7 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """As put; it waits for the writes of its tasks without keeping a thread busy."""
         workspace, address = self._of(config), self._at(config)
-        await _until(partial(workspace.ready_for, address), here=not address.ns)
+        await until(partial(workspace.ready_for, address), here=not address.ns)
         return await asyncio.to_thread(
             self._put, workspace, config, checkpoint, metadata, new_versions
         )
@@ -283,7 +267,7 @@ class DeLLMSaver(BaseCheckpointSaver[Any]):
         """As put_writes; it waits for the task's checkpoint without keeping a thread busy."""
         workspace, address = self._of(config), self._at(config)
         with workspace.writing(address.place):
-            await _until(partial(workspace.ready_for_writes, address))
+            await until(partial(workspace.ready_for_writes, address))
             await asyncio.to_thread(self._put_writes, workspace, config, writes, task_id, task_path)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -355,19 +339,3 @@ def _stored_name(workspace: Workspace, thread_id: object) -> str:
         if name not in there and str(thread_id) in there:
             return str(thread_id)
     return name
-
-
-def _wait(ready: Callable[[], bool]) -> None:
-    """Wait for what another thread or process is about to store, but not for long."""
-    end = time.monotonic() + WAIT
-    while not ready() and time.monotonic() < end:
-        time.sleep(PAUSE)
-
-
-async def _until(ready: Callable[[], bool], *, here: bool = False) -> None:
-    """As _wait, without keeping a thread busy; `here`: to ask takes no time."""
-    end = time.monotonic() + WAIT
-    while not (ready() if here else await asyncio.to_thread(ready)):
-        if time.monotonic() > end:
-            return
-        await asyncio.sleep(PAUSE)

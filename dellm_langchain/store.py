@@ -38,6 +38,7 @@ from .store_index import Index, Vectors
 from .store_shelves import Shelves
 from .store_sweeping import Sweeper
 from .store_values import draft_of, found_of, item_of
+from .tenants import Tenanted
 from .tracked_reads import shown
 
 FAMILY = "store"
@@ -45,7 +46,7 @@ EVERY = 5  # minutes between two sweeps, where nothing else was said
 _NO_VECTORS = Vectors()
 
 
-class DeLLMStore(BaseStore):
+class DeLLMStore(Tenanted, BaseStore):
     """Keeps a graph's long-term items in a Memory, so that a forget reaches every one of them.
 
     What a task puts depends on what the task was given and has read (a tool's item: on its call and
@@ -95,13 +96,6 @@ class DeLLMStore(BaseStore):
     def setup(self) -> None:
         """See that the database answers; opening the memory has made its tables."""
         self.memory.items.get(FAMILY, [])
-
-    def for_workspace(self, name: str) -> Self:
-        """Return this store for one workspace: for the calls outside of any run."""
-        twin = copy.copy(self)
-        twin.memory = self.memory.workspace(name)
-        twin._key = None  # noqa: SLF001 - a copy of this very object
-        return twin
 
     # one item
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import uuid
 from collections.abc import Hashable, Sequence
 from contextvars import Context
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AnyMessage, BaseMessage, get_buffer_string
@@ -25,6 +24,7 @@ from .capture import captured
 from .made_texts import LEAD, MadeText, made_texts
 from .messages import recipe
 from .options import checked_key, checked_serde
+from .tenants import Tenanted, workspace_named
 
 _SOURCE = "summarization"  # as the stock middleware names its own calls
 # In front of what is summarized, where the user gives no prompt: what stock says, in fewer words.
@@ -37,7 +37,7 @@ what was done and made, what is left to do. Answer with the summary alone.
 </messages>"""
 
 
-class DeLLMSummarizer(Runnable[list[AnyMessage], str]):
+class DeLLMSummarizer(Tenanted, Runnable[list[AnyMessage], str]):
     """Summarizes messages so that each summary is a record made from exactly these messages.
 
     For `SummarizationMiddleware(model, summarizer=DeLLMSummarizer(model, memory))` in an agent with
@@ -75,13 +75,6 @@ class DeLLMSummarizer(Runnable[list[AnyMessage], str]):
         self._serde = checked_serde(serde) or JsonPlusSerializer()
         self._rebuild = f"summary:{name}"
         memory.rebuilder(self._rebuild, self._anew)
-
-    def for_workspace(self, name: str) -> Self:
-        """Return this summarizer for one workspace: for runs whose config does not name it."""
-        twin = copy.copy(self)
-        twin.memory = self.memory.workspace(name)
-        twin._key = None  # noqa: SLF001 - a copy of this very object
-        return twin
 
     def invoke(
         self,
@@ -143,13 +136,7 @@ class DeLLMSummarizer(Runnable[list[AnyMessage], str]):
     def _workspace(self, config: RunnableConfig) -> str:
         if self._key is None:
             return self.memory.id
-        found = config.get("configurable", {}).get(self._key)
-        if not isinstance(found, str) or not found.strip():
-            raise InvalidInput(
-                f"The config names no workspace: {self._key!r} is no text in configurable.",
-                remedy=f"Pass configurable={{{self._key!r}: ...}}, or use for_workspace(id).",
-            )
-        return found
+        return workspace_named(config.get("configurable", {}), self._key)
 
     # making it anew
 

@@ -33,6 +33,7 @@ from .history_turns import Owner, content_number
 from .options import checked_key, checked_serde
 from .reads import reads
 from .sharing import Shared, not_pickled
+from .tenants import memory_of
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -205,15 +206,7 @@ class DeLLMCallbackHandler(Shared, BaseCallbackHandler):
         around = (var_child_runnable_config.get() or {}).get("configurable") or {}
         said = {**metadata, **around, **metadata.get(SAID, {})}
         thread = thread_said(said) if self.thread is None else self.thread
-        memory = self.memory
-        if self.key is not None:
-            name = said.get(self.key)
-            if not isinstance(name, str) or not name.strip():
-                raise InvalidInput(
-                    f"The config names no workspace: {self.key!r} is no text in configurable.",
-                    remedy=f"Pass configurable={{{self.key!r}: ...}}.",
-                )
-            memory = memory.workspace(name)
+        memory = memory_of(self.memory, said, self.key, bound=False)
         return Conversation(memory, thread, self._serde)
 
 
