@@ -8,10 +8,8 @@ databases; a graph START -> bot with a mock model, messages of 200 characters. T
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,7 +21,7 @@ from . import checkpoint_threads as threads
 from .checkpoint_measures import conversation, replayed
 from .checkpoint_savers import KINDS, OURS
 from .core.stores import Store, machine, stores
-from .core.table import show
+from .core.table import Found, say
 from .core.timing import Row, clock
 
 GROUPS = ("chat", "replay", "threads")
@@ -32,18 +30,15 @@ ROUNDS = 5  # of the threads
 
 def main(arguments: Sequence[str] | None = None) -> None:
     asked = _asked(arguments)
-    found: list[Row] = []
     with stores(asked.database) as opened:
         head = [machine(), *(_version(store) for store in opened)]
         head += [f"a write with fsync takes {_fsync()}", f"{asked.turns:,} turns"]
+        found = Found(head, asked.json)
         for store in opened:
             for group in asked.only or GROUPS:
                 for row in _measured(group, store, asked):
-                    found.append(row)
-                    if asked.json:
-                        _keep(asked.json, head, found)
-                    _say(f"{row.name} ({row.database}): {row.value:g} {row.unit} {row.verdict}")
-    show(found, head)
+                    found.add(row)
+    found.show()
 
 
 def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -61,18 +56,18 @@ def _measured(group: str, store: Store, asked: argparse.Namespace) -> Iterator[R
     kinds = asked.saver or KINDS
     if group == "threads":
         if store.name == "postgres":
-            rates = threads.rates(store, kinds, max(2, min(10, asked.turns // 20)), ROUNDS, _say)
+            rates = threads.rates(store, kinds, max(2, min(10, asked.turns // 20)), ROUNDS, say)
             for name, seen in rates.items():
-                _say(f"{name}: {', '.join(f'{rate:.0f}' for rate in seen)} turns/s")
+                say(f"{name}: {', '.join(f'{rate:.0f}' for rate in seen)} turns/s")
             yield from rows.threads(store.name, rates)
     elif group == "chat":
-        figures = conversation(store, kinds, asked.turns, _say)
-        _say("\n".join(rows.told(store.name, figures)))
+        figures = conversation(store, kinds, asked.turns, say)
+        say("\n".join(rows.told(store.name, figures)))
         if OURS in figures:
             yield from rows.conversation(store.name, figures)
     else:
-        talks = replayed(store, kinds, asked.turns, _say)
-        _say("\n".join(rows.told_of_writing(store.name, talks)))
+        talks = replayed(store, kinds, asked.turns, say)
+        say("\n".join(rows.told_of_writing(store.name, talks)))
         if OURS in talks:
             yield from rows.replayed(store.name, talks)
 
@@ -94,16 +89,6 @@ def _fsync() -> str:
             os.fsync(file.fileno())
             seconds.append(time.perf_counter() - start)
     return clock(median(seconds))
-
-
-def _keep(file: Path, head: list[str], rows: list[Row]) -> None:
-    """Write what is known so far, so that a run that is stopped was not for nothing."""
-    written = {"head": head, "rows": [row.to_json() for row in rows]}
-    file.write_text(json.dumps(written, indent=1) + "\n")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

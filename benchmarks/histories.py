@@ -10,15 +10,13 @@ middleware speak of 10,000.
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from . import history_rows as rows
 from . import history_stores, store_items
 from .core.stores import Store, machine, stores
-from .core.table import show
+from .core.table import Found, say
 from .core.timing import Row
 
 Measure = Callable[[Store, Sequence[int], Callable[[str], None]], Iterator[Row]]
@@ -33,17 +31,14 @@ GROUPS: dict[str, Measure] = {
 def main(arguments: Sequence[str] | None = None) -> None:
     asked = _asked(arguments)
     sizes = [one for one in rows.SIZES if one <= asked.most] or [asked.most]
-    found: list[Row] = []
     with stores(asked.database) as opened:
         head = [machine(), *(store.version() for store in opened)]
+        found = Found(head, asked.json)
         for store in opened:
             for group in asked.only or GROUPS:
-                for row in GROUPS[group](store, sizes, _say):
-                    found.append(row)
-                    if asked.json:
-                        _keep(asked.json, head, found)
-                    _say(f"{row.name} ({row.database}): {row.value:g} {row.unit} {row.verdict}")
-    show(found, head)
+                for row in GROUPS[group](store, sizes, say):
+                    found.add(row)
+    found.show()
 
 
 def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -54,16 +49,6 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--database", choices=["sqlite", "postgres", "both"], default="both")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows there")
     return parser.parse_args(arguments)
-
-
-def _keep(file: Path, head: list[str], rows: list[Row]) -> None:
-    """Write what is known so far, so that a run that is stopped was not for nothing."""
-    written = {"head": head, "rows": [row.to_json() for row in rows]}
-    file.write_text(json.dumps(written, indent=1) + "\n")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

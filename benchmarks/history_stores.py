@@ -21,6 +21,7 @@ from dellm_langchain.store import DeLLMStore
 
 from .core.stores import Store
 from .core.timing import Row, clock, timed, turns
+from .store_items import stock
 
 SPACES, EACH = 10, 100  # namespaces, and items in each
 ROUNDS, TIMES = 5, 10  # of calls, and calls in a row of a round
@@ -37,7 +38,7 @@ def items(store: Store, sizes: Sequence[int], say: Callable[[str], None]) -> Ite
     with ExitStack() as stack:
         ours = stack.enter_context(_ours(store, stack))
         for peer, theirs in (
-            (STOCK[store.name], stack.enter_context(_stock(store))),
+            (STOCK[store.name], stack.enter_context(stock(store))),
             (MEMORY, InMemoryStore()),
         ):
             say(f"{store.name}: {SPACES * each} items, {peer}")
@@ -56,17 +57,6 @@ def _ours(store: Store, stack: ExitStack) -> Iterator[DeLLMStore]:
     stack.callback(store.drop, url)
     with Memory.open(url, embedder=None) as memory:
         yield DeLLMStore(memory)
-
-
-@contextmanager
-def _stock(store: Store) -> Iterator[Any]:
-    if store.name == "sqlite":
-        from langgraph.store.sqlite import SqliteStore as Stock
-    else:
-        from langgraph.store.postgres import PostgresStore as Stock  # type: ignore[assignment] # so
-    with Stock.from_conn_string(store.fresh()) as found:
-        found.setup()
-        yield found
 
 
 def _fill(store: Any, each: int) -> None:
@@ -143,6 +133,6 @@ def _turn(memory: Memory, *, extended: bool) -> Callable[[], object]:
 
     def turn() -> object:
         said = {"messages": [HumanMessage("what is fact 77")]}
-        return agent.invoke(said, {"configurable": {"thread_id": str(uuid.uuid4())}})  # type: ignore[call-overload] # a dict is a state
+        return agent.invoke(said, {"configurable": {"thread_id": str(uuid.uuid4())}})
 
     return turn

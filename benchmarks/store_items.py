@@ -6,7 +6,7 @@ import hashlib
 import random
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ def measured(store: Store, sizes: Sequence[int], say: Callable[[str], None]) -> 
 
     index = INDEX if store.name == "postgres" or _loads_extensions() else None
     mine = DeLLMStore.from_conn_string(store.fresh(), embedder=None, index=index)
-    with mine as ours, _stock(store, index) as theirs:
+    with mine as ours, stock(store, index) as theirs:
         peer = type(theirs).__name__
         for one in (ours, theirs):
             _fill(one, items)
@@ -61,13 +61,16 @@ def measured(store: Store, sizes: Sequence[int], say: Callable[[str], None]) -> 
             yield pair.row(f"{name}, {items:,} items", store.name, peer, 1.0)
 
 
-def _stock(store: Store, index: IndexConfig | None) -> AbstractContextManager[BaseStore]:
+@contextmanager
+def stock(store: Store, index: IndexConfig | None = None) -> Iterator[BaseStore]:
+    """Open LangGraph's own store on a fresh database of the kind."""
     from langgraph.store.postgres import PostgresStore
     from langgraph.store.sqlite import SqliteStore
 
     kind: Any = PostgresStore if store.name == "postgres" else SqliteStore
-    found: AbstractContextManager[BaseStore] = kind.from_conn_string(store.fresh(), index=index)
-    return found
+    with kind.from_conn_string(store.fresh(), index=index) as found:
+        found.setup()
+        yield found
 
 
 def _loads_extensions() -> bool:
@@ -85,7 +88,6 @@ def _space(number: int) -> tuple[str, ...]:
 
 
 def _fill(store: Any, items: int) -> None:
-    store.setup()
     for start in range(0, items, 500):
         numbers = range(start, min(items, start + 500))
         store.batch([PutOp(_space(one), str(one), _value(one)) for one in numbers])

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -164,7 +164,7 @@ class WithMemory(Tenanted, Runnable[Any, Any]):
         """Stream the chain; the whole reply is recorded when its last chunk was taken."""
         given = iter([input])
         chunks = self._transform_stream_with_config(given, self._stream, config, **kwargs)
-        with closing(chunks):  # type: ignore[type-var] # it is a generator
+        with closing(cast("Generator[Any]", chunks)):
             yield from chunks
 
     def _stream(
@@ -174,7 +174,8 @@ class WithMemory(Tenanted, Runnable[Any, Any]):
         inner = patch_config(config, callbacks=run_manager.get_child())
         seen = Seen()
         try:
-            with closing(self.runnable.stream(begun.value, inner, **kwargs)) as chunks:  # type: ignore[type-var] # so
+            found = cast("Generator[Any]", self.runnable.stream(begun.value, inner, **kwargs))
+            with closing(found) as chunks:
                 for chunk in chunks:
                     seen.add(chunk)
                     yield chunk
@@ -191,7 +192,7 @@ class WithMemory(Tenanted, Runnable[Any, Any]):
         """As stream."""
         given = _alone(input)
         found = self._atransform_stream_with_config(given, self._astream, config, **kwargs)
-        async with aclosing(found) as chunks:  # type: ignore[type-var] # it is a generator
+        async with aclosing(cast("AsyncGenerator[Any]", found)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -202,7 +203,8 @@ class WithMemory(Tenanted, Runnable[Any, Any]):
         inner = patch_config(config, callbacks=run_manager.get_child())
         seen = Seen()
         try:
-            async with aclosing(self.runnable.astream(begun.value, inner, **kwargs)) as chunks:  # type: ignore[type-var] # so
+            found = self.runnable.astream(begun.value, inner, **kwargs)
+            async with aclosing(cast("AsyncGenerator[Any]", found)) as chunks:
                 async for chunk in chunks:
                     seen.add(chunk)
                     yield chunk
