@@ -25,13 +25,13 @@ from dellm.adapting import check_callable
 from .addresses import thread_name, thread_said
 from .capture import captured
 from .chain_options import Keys, Recalling, Seen
-from .history import SERDE
 from .history_origins import name_of
 from .history_threads import Conversation
 from .history_turns import Named, Turn, content_number
 from .messages import recipe
 from .middleware_choosing import paired, recalled
 from .options import checked_key, checked_serde
+from .running import SERDE
 from .sharing import not_pickled
 from .tenants import Tenanted, memory_of
 

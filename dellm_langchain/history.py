@@ -15,7 +15,6 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from dellm import InvalidInput, Memory, NothingMatched
 from dellm.adapting import check_iterable
@@ -23,9 +22,8 @@ from dellm.adapting import check_iterable
 from .addresses import thread_name
 from .history_threads import Conversation
 from .options import checked_key, checked_serde
+from .running import SERDE
 from .tenants import Tenanted, memory_of
-
-SERDE = JsonPlusSerializer()
 
 
 class DeLLMChatMessageHistory(Tenanted, BaseChatMessageHistory):

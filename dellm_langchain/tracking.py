@@ -27,11 +27,11 @@ from dellm import InvalidInput, Memory
 from .addresses import THREADS, thread_name, thread_said
 from .calls import Prompt
 from .capture import captured
-from .history import SERDE
 from .history_threads import Conversation
 from .history_turns import Owner, content_number
 from .options import checked_key, checked_serde
 from .reads import reads
+from .running import SERDE
 from .sharing import Shared, not_pickled
 from .tenants import memory_of
 

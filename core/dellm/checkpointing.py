@@ -21,6 +21,7 @@ from .desk import Desk
 from .encoding import encode, load_json
 from .keeping import Kept, Known
 from .naming import Naming
+from .reading import all_of_thread
 from .settling import Made, Settling, usable
 from .standins import stand_ins
 
@@ -73,7 +74,7 @@ class Writing:
         line = self.naming.find_line((place.thread, place.ns))
         known = self.row(line, place.cid)
         if known is None:
-            return Made(self._anything(place.thread), tainted=False)
+            return Made(all_of_thread(self.tx, self.scope.ws, place.thread), tainted=False)
         if since is None and known.body.tainted:
             return Made((), tainted=True)
         nodes = list(self._nodes(known, channels))
@@ -111,16 +112,6 @@ class Writing:
         for name, cell in found.items():
             if channels is None or name in channels:
                 yield from cells.refers(cell)
-
-    def _anything(self, thread: str) -> list[int]:
-        """Return every record of the thread: what a task read before its checkpoint was stored."""
-        rows = self.tx.all(
-            "select id from record where ws = :ws and thread = :thread and status in (0, 3) "
-            "order by id",
-            ws=self.scope.ws,
-            thread=encode(thread),
-        )
-        return [row[0] for row in rows]
 
     def _nodes(self, known: Known, channels: frozenset[str] | None) -> Iterator[int]:
         for name, cell in known.body.cells.items():

@@ -13,9 +13,10 @@ from . import discarding
 from .arguments import check_iterable, check_kind, check_text, check_whole, whole_numbers
 from .cells import Atom, Sources
 from .checkpointing import Writing
-from .database import Scope, Tx
+from .database import USABLE, Scope, Tx
 from .encoding import decode, encode, load_json
 from .engine import Engine
+from .reading import all_of_thread
 from .records import Draft
 from .restoring import Held, held
 from .run_writes import RunWrites
@@ -26,10 +27,7 @@ WHOLE = "whole"  # metadata of a record that depends on all that was said before
 MANY = 64  # messages added at once for which the whole thread is looked through
 NEVER = 0  # a thread that was never ended
 _COLUMNS = "id, kind, role, text, fid, payload, metadata, retention_until"
-_SPOKEN = (
-    "kind in ('message', 'tool') and status in (0, 3) "
-    "and (retention_until is null or retention_until > :at)"
-)
+_SPOKEN = f"kind in ('message', 'tool') and {USABLE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +259,7 @@ def _before(tx: Tx, scope: Scope, thread: str) -> list[int]:
     )
     last = next((id_ for id_, said in rows if said and load_json(said).get(WHOLE)), 0)
     if not last:
-        return _everything(tx, scope, thread)
+        return all_of_thread(tx, scope.ws, thread)
     since = tx.all(
         # By key: a record's place may be that of an earlier one.
         "select id from record where ws = :ws and id >= :last and thread || '' = :thread "
@@ -271,16 +269,6 @@ def _before(tx: Tx, scope: Scope, thread: str) -> list[int]:
         thread=encode(thread),
     )
     return [row[0] for row in since]
-
-
-def _everything(tx: Tx, scope: Scope, thread: str) -> list[int]:
-    rows = tx.all(
-        "select id from record where ws = :ws and thread = :thread and status in (0, 3) "
-        "order by id",
-        ws=scope.ws,
-        thread=encode(thread),
-    )
-    return [row[0] for row in rows]
 
 
 def _refuse(tx: Tx, scope: Scope, said: Sequence[Saying], at: int) -> None:

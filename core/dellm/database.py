@@ -24,6 +24,17 @@ Row = tuple[Any, ...]
 Vector = NDArray[np.float32]
 Clock = Callable[[], int]
 
+# Records that may be used at `:at`, as columns of `record`, or of `record r` in a join.
+USABLE: LiteralString = "status in (0, 3) and (retention_until is null or retention_until > :at)"
+R_USABLE: LiteralString = (
+    "r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
+)
+# The others, found by the index on just these few.
+UNUSABLE: LiteralString = (
+    "select id from record where ws = :ws and (status <> 0 or retention_until is not null) "
+    f"and not ({USABLE})"
+)
+
 
 def now() -> int:
     """Return the time in UTC microseconds since 1970."""

@@ -23,7 +23,7 @@ from .arguments import (
     whole_numbers,
 )
 from .cells import Atom
-from .database import Scope, Tx
+from .database import R_USABLE, Scope, Tx
 from .encoding import decode, encode
 from .engine import Engine
 from .errors import InvalidInput
@@ -31,8 +31,6 @@ from .records import Draft
 from .run_writes import RunWrites
 from .settling import Settling
 from .storing import call_digest, said
-
-_USABLE = "r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +302,7 @@ class _Look:
         found: dict[str, list[tuple[int, str | None, bool]]] = {}
         for one in names:
             rows = self._tx.all(
-                f"select e.record, r.text, {_USABLE} from elsewhere e left join record r "
+                f"select e.record, r.text, {R_USABLE} from elsewhere e left join record r "
                 "on r.ws = :ws and r.id = e.record "
                 "where e.ws = :ws and e.place = :place and e.name = :name order by e.record",
                 ws=self._ws,
@@ -320,7 +318,7 @@ class _Look:
         found: dict[str, tuple[int, str, bool]] = {}
         for one in fids:
             row = self._tx.one(
-                f"select r.id, r.text, {_USABLE} from record r where r.ws = :ws "
+                f"select r.id, r.text, {R_USABLE} from record r where r.ws = :ws "
                 "and r.thread = '' and r.fid = :fid order by r.version desc limit 1",
                 ws=self._ws,
                 fid=one,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import texts
-from .database import Row, Scope, Tx, Vector
+from .database import R_USABLE, Row, Scope, Tx, Vector
 from .encoding import decode, encode
 from .item_vectors import ItemVectors
 from .records import Record
@@ -215,16 +215,13 @@ _WHOLE = (
     + " from (select * from item i where i.ws = :ws and "
 )
 _TEXT = 5 + COLUMNS.split(", ").index("text")  # where it is in what this gives
-_THEIRS = (
-    "join record r on r.ws = :ws and r.id = i.record "
-    "where r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
-)
+_THEIRS = f"join record r on r.ws = :ws and r.id = i.record where {R_USABLE}"
 _RECORDS = f"and (i.expires_at is null or i.expires_at > :at) limit {MOST}) i {_THEIRS}"
 _RECORD = _RECORDS.replace(f"limit {MOST}", "limit 1")
 _JOINED = "from item i join record r on r.ws = :ws and r.id = i.record where i.ws = :ws"
 _UNEXPIRED = "and (i.expires_at is null or i.expires_at > :at)"
 _HERE = f"and i.family = :family and i.space between :low and :high {_UNEXPIRED}"
-_LIVING = f"{_UNEXPIRED} and r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
+_LIVING = f"{_UNEXPIRED} and {R_USABLE}"
 _ORDER = "order by i.updated_at desc, i.record desc"
 
 

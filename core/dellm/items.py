@@ -12,6 +12,7 @@ import hmac
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import LiteralString
 
 from . import item_rows
 from .arguments import (
@@ -103,29 +104,23 @@ class Items:
     def sweep(self, family: str) -> int:
         """Delete the values whose time is over; return how many."""
         _check(family)
-        with self._engine.writing(self.workspace) as (tx, scope):
-            rows = tx.all(
-                "select space, name, record from item where ws = :ws and family = :family "
-                "and expires_at <= :at",
-                ws=scope.ws,
-                family=encode(family),
-                at=self._engine.options.clock(),
-            )
-            item_rows.delete(tx, scope.ws, family, rows)
-        return len(rows)
+        at = self._engine.options.clock()
+        return self._remove(family, "expires_at <= :at", at=at)
 
     def clear(self, family: str, prefix: Space = ()) -> int:
         """Delete the values in a space and in those below it; return how many."""
         _check(family)
         low, high = between(prefix)
+        return self._remove(family, "space between :low and :high", low=low, high=high)
+
+    def _remove(self, family: str, which: LiteralString, **values: object) -> int:
         with self._engine.writing(self.workspace) as (tx, scope):
             rows = tx.all(
-                "select space, name, record from item where ws = :ws and family = :family "
-                "and space between :low and :high",
+                "select space, name, record from item "
+                f"where ws = :ws and family = :family and {which}",
                 ws=scope.ws,
                 family=encode(family),
-                low=low,
-                high=high,
+                **values,
             )
             item_rows.delete(tx, scope.ws, family, rows)
         return len(rows)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .database import Filter, Vector
+from .database import UNUSABLE, Filter, Vector
 
 if TYPE_CHECKING:
     from .database import Tx
@@ -128,12 +128,7 @@ def _reserve(held: _Matrix, needed: int, width: int) -> None:
 
 
 def _left_out(tx: Tx, ws: int, keep: Filter) -> list[int]:
-    rows = tx.all(
-        "select id from record where ws = :ws and (status <> 0 or retention_until is not null) "
-        "and not (status in (0, 3) and (retention_until is null or retention_until > :at))",
-        ws=ws,
-        at=keep.at,
-    )
+    rows = tx.all(UNUSABLE, ws=ws, at=keep.at)
     return [*keep.without, *(row[0] for row in rows)]
 
 

@@ -219,9 +219,7 @@ class PostgresTx:
             "with scored as materialized ("
             " select id, data <#> :query as distance from embedding"
             " where ws = :ws and id <> all(cast(:without as bigint[]))"
-            " and id not in (select id from record where ws = :ws"
-            "  and (status <> 0 or retention_until is not null)"
-            "  and not (status in (0, 3) and (retention_until is null or retention_until > :at)))"
+            f" and id not in ({database.UNUSABLE})"
             " and (cast(:thread as text) is null or id in"
             "  (select id from record where ws = :ws and thread = :thread))) "
             "select id, -distance from scored order by distance, id limit :limit",

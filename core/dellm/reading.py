@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .database import Scope, Tx
+from .database import USABLE, Scope, Tx
 from .encoding import encode
 from .errors import InvalidInput, NotFound
 from .records import Record
 from .storing import COLUMNS
 
-_USABLE = "status in (0, 3) and (retention_until is null or retention_until > :at)"
-
 
 def get(tx: Tx, scope: Scope, id_: int, at: int) -> Record:
     """Return the record; NotFound when it is not there to be read (erased, suppressed, never was)."""
     row = tx.one(
-        f"select {COLUMNS} from record where ws = :ws and id = :id and {_USABLE}",
+        f"select {COLUMNS} from record where ws = :ws and id = :id and {USABLE}",
         ws=scope.ws,
         id=id_,
         at=at,
@@ -28,7 +26,7 @@ def get(tx: Tx, scope: Scope, id_: int, at: int) -> Record:
 
 def several(tx: Tx, scope: Scope, ids: Sequence[int], at: int | None) -> dict[int, Record]:
     """Return the records by id; only usable ones, or whatever is stored when `at` is None."""
-    usable = f"and {_USABLE}" if at is not None else ""
+    usable = f"and {USABLE}" if at is not None else ""
     values = {} if at is None else {"at": at}
     rows = tx.all(
         f"select {COLUMNS} from record where ws = :ws and id in :ids {usable}",
@@ -49,7 +47,7 @@ def thread(
     if last is not None and last < 0:
         raise InvalidInput("last= is zero or more.")
     rows = tx.all(
-        f"select {COLUMNS} from record where ws = :ws and thread = :thread and {_USABLE} "
+        f"select {COLUMNS} from record where ws = :ws and thread = :thread and {USABLE} "
         "and kind <> 'state' "
         "and (cast(:before as bigint) is null or place < :before) "
         "order by place desc, id desc limit :last",
@@ -65,7 +63,7 @@ def thread(
 def threads(tx: Tx, scope: Scope, at: int) -> list[tuple[str, int]]:
     """Return (thread as stored, number of usable records), by name."""
     rows = tx.all(
-        f"select thread, count(*) from record where ws = :ws and thread <> '' and {_USABLE} "
+        f"select thread, count(*) from record where ws = :ws and thread <> '' and {USABLE} "
         "and kind <> 'state' "
         "group by thread order by thread",
         ws=scope.ws,
@@ -77,7 +75,7 @@ def threads(tx: Tx, scope: Scope, at: int) -> list[tuple[str, int]]:
 def page(tx: Tx, scope: Scope, after: int, limit: int, at: int) -> list[Record]:
     """Return the next `limit` usable records above an id, ascending."""
     rows = tx.all(
-        f"select {COLUMNS} from record where ws = :ws and id > :after and {_USABLE} "
+        f"select {COLUMNS} from record where ws = :ws and id > :after and {USABLE} "
         "order by id limit :limit",
         ws=scope.ws,
         after=after,
@@ -90,6 +88,17 @@ def page(tx: Tx, scope: Scope, after: int, limit: int, at: int) -> list[Record]:
 def all_ids(tx: Tx, scope: Scope, at: int) -> list[int]:
     """Return the ids of the usable records, ascending."""
     rows = tx.all(
-        f"select id from record where ws = :ws and {_USABLE} order by id", ws=scope.ws, at=at
+        f"select id from record where ws = :ws and {USABLE} order by id", ws=scope.ws, at=at
+    )
+    return [row[0] for row in rows]
+
+
+def all_of_thread(tx: Tx, ws: int, name: str) -> list[int]:
+    """Return the ids of all a thread's records, ascending, whatever their kind; expired ones too."""
+    rows = tx.all(
+        "select id from record where ws = :ws and thread = :thread and status in (0, 3) "
+        "order by id",
+        ws=ws,
+        thread=encode(name),
     )
     return [row[0] for row in rows]

@@ -17,13 +17,11 @@ from typing import Any, NamedTuple
 from . import cells, ledger, provenance, storing
 from .bodies import Body, load_body, pack_id, unpack_id
 from .cells import Place, Stored
-from .database import Row, Scope, Tx
+from .database import USABLE, Row, Scope, Tx
 from .encoding import decode, load_json
 from .keeping import Kept, Known
 from .naming import Naming
 from .settling import successor
-
-_USABLE = "status in (0, 3) and (retention_until is null or retention_until > :at)"
 
 
 class Held(NamedTuple):
@@ -279,7 +277,7 @@ def read(tx: Tx, ws: int, ids: Iterable[int], at: int) -> list[Held]:
     """Return the usable ones of the records."""
     rows = tx.all(
         "select id, kind, role, text, fid, payload, metadata, retention_until from record "
-        f"where ws = :ws and id in :ids and {_USABLE}",
+        f"where ws = :ws and id in :ids and {USABLE}",
         ws=ws,
         ids=list(ids),
         at=at,
