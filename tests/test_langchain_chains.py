@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from chain_ways import TEMPLATE, Chain, Config, Ways
 from graphs import HEARD, Parrot
 from langchain_core.callbacks import CallbackManager
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from one_postgres import one_database, postgres_url
 from pairing import problems
@@ -29,13 +29,8 @@ from dellm_langchain.tracking import DeLLMCallbackHandler, track
 
 __all__ = ["one_database", "postgres_url"]
 
-Config = dict[str, Any]
-Chain = Runnable[Any, Any]
 CONFIG: Config = {"configurable": {"thread_id": "chat"}}
 WORD = "canaryqzxv"
-TEMPLATE = ChatPromptTemplate.from_messages(
-    [("system", "answer kindly"), MessagesPlaceholder("history"), ("human", "{q}")]
-)
 KEYS: dict[str, Any] = {"input_messages_key": "q", "history_messages_key": "history"}
 
 
@@ -74,34 +69,8 @@ SHAPES: dict[str, Shape] = {
 }
 
 
-def invoke(chain: Chain, value: Any) -> None:
-    chain.invoke(value, CONFIG)
-
-
-def stream(chain: Chain, value: Any) -> None:
-    assert list(chain.stream(value, CONFIG))
-
-
-def batch(chain: Chain, value: Any) -> None:
-    chain.batch([value], CONFIG)  # type: ignore[arg-type] # a config is a dict
-
-
-def ainvoke(chain: Chain, value: Any) -> None:
-    asyncio.run(chain.ainvoke(value, CONFIG))  # type: ignore[arg-type] # so
-
-
-def abatch(chain: Chain, value: Any) -> None:
-    asyncio.run(chain.abatch([value], CONFIG))  # type: ignore[arg-type] # so
-
-
-def astream(chain: Chain, value: Any) -> None:
-    async def run() -> None:
-        assert [one async for one in chain.astream(value, CONFIG)]  # type: ignore[arg-type] # so
-
-    asyncio.run(run())
-
-
-WAYS = [invoke, stream, batch, ainvoke, astream, abatch]
+ways = Ways(CONFIG)
+WAYS = [ways.invoke, ways.stream, ways.batch, ways.ainvoke, ways.astream, ways.abatch]
 SAID = ["apple pie", f"my code is {WORD} dear", "what is my code", "sun and moon", "apple tart"]
 
 
@@ -148,7 +117,7 @@ def test_a_chain_forgets_and_each_reply_is_tied_to_just_its_prompt(
 
 
 def test_it_is_the_same_on_both_databases(memory: Memory) -> None:
-    talk_and_forget(memory, "template", [invoke, astream])
+    talk_and_forget(memory, "template", [ways.invoke, ways.astream])
 
 
 def test_only_what_is_relevant_is_sent_and_from_other_threads_if_asked(lite: Memory) -> None:
@@ -239,7 +208,7 @@ class Waiting(Parrot):
         return super()._reply(messages, kwargs)
 
 
-@pytest.mark.parametrize("way", [invoke, astream])
+@pytest.mark.parametrize("way", [ways.invoke, ways.astream])
 @pytest.mark.parametrize("kind", ["with_memory", "track"])
 def test_a_reply_made_of_what_was_forgotten_meanwhile_is_not_kept(
     kind: str, way: Any, memory: Memory

@@ -6,7 +6,6 @@ LangChain's own SQL history show that the checks find something.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chain_ways import TEMPLATE, Chain, Config, Ways
 from graphs import HEARD, Parrot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, trim_messages
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from one_postgres import one_database, postgres_url
 from pairing import problems
@@ -31,13 +30,8 @@ from dellm_langchain.history import DeLLMChatMessageHistory
 
 __all__ = ["one_database", "postgres_url"]
 
-Config = dict[str, Any]
-Chain = Runnable[Any, Any]
 CONFIG: Config = {"configurable": {"session_id": "chat"}}
 WORD = "canaryqzxv"
-TEMPLATE = ChatPromptTemplate.from_messages(
-    [("system", "answer kindly"), MessagesPlaceholder("history"), ("human", "{q}")]
-)
 
 
 def with_history(chain: Any, history: Callable[[str], Any], **keys: str) -> Chain:
@@ -76,30 +70,8 @@ SHAPES: dict[str, Make] = {
 }
 
 
-def invoke(chain: Chain, value: Any) -> None:
-    chain.invoke(value, CONFIG)
-
-
-def stream(chain: Chain, value: Any) -> None:
-    assert list(chain.stream(value, CONFIG))
-
-
-def batch(chain: Chain, value: Any) -> None:
-    chain.batch([value], CONFIG)  # type: ignore[arg-type] # a config is a dict
-
-
-def ainvoke(chain: Chain, value: Any) -> None:
-    asyncio.run(chain.ainvoke(value, CONFIG))  # type: ignore[arg-type] # so
-
-
-def astream(chain: Chain, value: Any) -> None:
-    async def run() -> None:
-        assert [one async for one in chain.astream(value, CONFIG)]  # type: ignore[arg-type] # so
-
-    asyncio.run(run())
-
-
-WAYS = [invoke, stream, batch, ainvoke, astream]
+ways = Ways(CONFIG)
+WAYS = [ways.invoke, ways.stream, ways.batch, ways.ainvoke, ways.astream]
 
 
 @pytest.fixture
@@ -159,7 +131,7 @@ def test_what_was_forgotten_is_in_no_reply_however_it_was_run(shape: str, lite: 
 
 
 def test_it_is_the_same_on_both_databases(memory: Memory) -> None:
-    talk_and_forget(memory, "template", [invoke, astream])
+    talk_and_forget(memory, "template", [ways.invoke, ways.astream])
 
 
 @pytest.mark.parametrize("shape", ["template", "template to text", "model alone"])
@@ -204,7 +176,7 @@ def started(history: Callable[[str], Any], meanwhile: Callable[[], object], way:
     return texts(history("chat"))
 
 
-@pytest.mark.parametrize("way", [invoke, ainvoke, stream])
+@pytest.mark.parametrize("way", [ways.invoke, ways.ainvoke, ways.stream])
 def test_forgetting_during_a_call_is_not_undone(way: Any, memory: Memory) -> None:
     memory.remember("zero", thread="other")
     kept = started(ours(memory), lambda: memory.forget(WORD), way)
@@ -221,10 +193,10 @@ def test_the_stock_history_brings_back_what_was_forgotten_during_a_call(tmp_path
         history("chat").clear()
         history("chat").add_messages(kept)
 
-    assert WORD in " ".join(started(history, forget, invoke))
+    assert WORD in " ".join(started(history, forget, ways.invoke))
 
 
-@pytest.mark.parametrize("way", [invoke, ainvoke, astream])
+@pytest.mark.parametrize("way", [ways.invoke, ways.ainvoke, ways.astream])
 @pytest.mark.parametrize("count", [1, 2, 6])
 def test_what_another_run_adds_during_a_call_costs_no_message(
     way: Any, count: int, lite: Memory
@@ -241,12 +213,12 @@ def test_what_another_run_adds_during_a_call_costs_no_message(
 def test_the_stock_history_loses_the_message_then(tmp_path: Path) -> None:
     history = stock(tmp_path)
     other = HumanMessage("other")
-    kept = started(history, lambda: history("chat").add_messages([other]), invoke)
+    kept = started(history, lambda: history("chat").add_messages([other]), ways.invoke)
     assert "other" in kept
     assert "river" not in kept
 
 
-@pytest.mark.parametrize("way", [invoke, ainvoke])
+@pytest.mark.parametrize("way", [ways.invoke, ways.ainvoke])
 def test_nothing_of_a_run_is_stored_whose_thread_was_cleared(way: Any, memory: Memory) -> None:
     kept = started(ours(memory), ours(memory)("chat").clear, way)
     assert kept == []
@@ -260,7 +232,7 @@ def test_a_redaction_during_a_call_refuses_the_reply_made_of_the_old_words(lite:
     def redact() -> None:
         lite.forget(WORD, mode="redact")
 
-    kept = started(ours(lite), redact, invoke)
+    kept = started(ours(lite), redact, ways.invoke)
     assert WORD not in " ".join(kept)
     assert "river" in kept
     assert lite.scan(WORD, files=False).places == ()
