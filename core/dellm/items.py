@@ -247,9 +247,8 @@ def _check(family: str, thread: str = "") -> None:
     check_text(thread, "thread=")
 
 
-def _check_keep(one: object) -> None:
+def _check_keep(one: Keep) -> None:
     check_kind(one, Keep, "One of keeps=")
-    assert isinstance(one, Keep)  # noqa: S101 - as was checked
     stored(one.space)
     check_text(one.name, "A name")
     if one.atom is not None:
