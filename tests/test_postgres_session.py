@@ -181,3 +181,88 @@ def test_a_value_is_read_in_one_round_trip_with_which_the_transaction_ends(
         assert tx.final("select ws from workspace") == [(scope.ws,)]
         with pytest.raises(StorageError):
             tx.all("select ws from workspace")
+
+
+def test_what_is_prepared_is_bounded_and_the_rest_is_sent_as_it_is(
+    postgres_url: str, opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_session, "PREPARED", 3)
+    memory = opened(postgres_url).workspace("alex")
+    with memory._engine.writing("alex") as (tx, scope):
+        for number in range(6):
+            assert tx.all(f"select :given + {number}", given=number) == [(2 * number,)]  # type: ignore[arg-type] # many statements
+            assert tx.one("select ws from workspace where ws = :ws", ws=scope.ws) == (scope.ws,)
+        kept = tx._session._connection.prepared  # type: ignore[attr-defined] # only there
+        assert len(kept) == len(set(kept.values())) == 3
+
+
+def test_after_a_statement_that_fails_the_connection_knows_what_it_has_prepared(
+    postgres_url: str, opened: Callable[..., Memory]
+) -> None:
+    memory = opened(postgres_url).workspace("alex")
+    memory.remember("kept")
+
+    def write() -> None:
+        with memory._engine.writing("alex") as (tx, scope):
+            add = "insert into label(ws, id, name) values (:ws, 1, :name)"
+            tx.later("delete from label where ws = :ws and id = 77", ws=scope.ws)
+            tx.later(add, ws=scope.ws, name="one")
+            tx.later(add, ws=scope.ws, name="two")
+            tx.later("delete from label where ws = :ws and id = 78", ws=scope.ws)
+
+    for _ in range(3):
+        with pytest.raises(StorageError, match="23505"):
+            write()
+    with memory._engine.writing("alex") as (tx, scope):
+        tx.later("delete from label where ws = :ws and id = 78", ws=scope.ws)
+        tx.later("delete from label where ws = :ws and id = 77", ws=scope.ws)
+        tx.later("insert into label(ws, id, name) values (:ws, 1, :name)", ws=scope.ws, name="x")
+    with memory._engine.reading("alex") as (tx, scope):
+        assert tx.all("select name from label where ws = :ws", ws=scope.ws) == [("x",)]
+
+
+def test_a_value_that_cannot_be_sent_is_an_error_and_the_connection_stays(
+    postgres_url: str, opened: Callable[..., Memory], trips: list[int]
+) -> None:
+    memory = opened(postgres_url).workspace("alex")
+    memory.remember("kept")
+    connections = memory._engine.database._pool  # type: ignore[attr-defined] # only there
+    with connections.connection() as one:
+        before = one.info.backend_pid
+    trips.clear()
+
+    def write() -> None:
+        with memory._engine.writing("alex") as (tx, scope):
+            tx.run(
+                "insert into label(ws, id, name) values (:ws, 1, :name)", ws=scope.ws, name="a\0b"
+            )
+
+    with pytest.raises(StorageError):
+        write()
+    assert len(trips) == 1  # it is not tried again
+    with connections.connection() as one:
+        assert one.info.backend_pid == before
+
+
+def test_numbers_of_every_size_and_much_at_once_go_both_ways(
+    postgres_url: str, opened: Callable[..., Memory]
+) -> None:
+    memory = opened(postgres_url).workspace("alex")
+    text = "x" * 300_000
+    with memory._engine.writing("alex") as (tx, scope):
+        for number in (0, -1, 1 << 15, -(1 << 31), (1 << 63) - 1, 1 << 63, 1 << 80):
+            row = tx.one("select cast(:n as numeric) = :n, cast(:n as text)", n=number)
+            assert row == (True, str(number))
+        # Both sides have more to say than fits between them.
+        for number in range(60):
+            tx.later(
+                "insert into label(ws, id, name) values (:ws, :id, :name)",
+                ws=scope.ws,
+                id=number,
+                name=f"{number}",
+            )
+            tx.later("select cast(:text as text) from label where ws = :ws", text=text, ws=scope.ws)
+        assert tx.one("select count(*) from label where ws = :ws", ws=scope.ws) == (60,)
+        assert tx.all("select 1 from label where ws = 0") == []
+        assert tx.one("select 1 from label where ws = 0") is None
+        assert tx.run("delete from label where ws = :ws", ws=scope.ws) == 60

@@ -25,7 +25,7 @@ from . import database, postgres_setup
 from .database import Cleaned, Filter, Row, Scope, Vector
 from .encoding import encode
 from .errors import DatabaseClosed, StorageError
-from .postgres_session import Session, Statement
+from .postgres_session import Connection, Session, Statement
 
 PART = 400  # distinct terms in one tsvector, which may not exceed one megabyte
 _CURSORS = itertools.count()  # two streams of one transaction need two names
@@ -35,6 +35,7 @@ _ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})  # the server 
 _STEP = re.compile(r"cross join (edge|sequence) (\w) where \2\.ws = :ws and \2\.(\w+) = (\w+)\.id")
 _BY_KEY = r"cross join lateral (select * from \1 as n where n.ws = :ws and n.\3 = \4.id offset 0) \2 where true"
 _LIST = re.compile(r"\bin :(\w+)")
+_START = re.compile(r"\bsubstr\((\w+), 1, :(\w+)\)")  # whole numbers are sent as bigint
 _NAME = re.compile(r"(?<!:):([a-z_]\w*)")
 _PLAIN = re.compile(r"(insert into \w+\([\w, ]+\)) values \((:\w+(?:, :\w+)*)\)")
 _PASSWORD = re.compile(r"(?<=[?&])password=[^&]*&?")
@@ -52,7 +53,7 @@ _BIND = (
 def _translate(statement: str) -> str:
     # A list the planner cannot see into counts as ten values: every key is looked up by its index.
     stepped = _STEP.sub(_BY_KEY, statement.replace("%", "%%"))
-    stepped = stepped.replace("instr(", "strpos(")
+    stepped = _START.sub(r"left(\1, cast(:\2 as integer))", stepped.replace("instr(", "strpos("))
     listed = _LIST.sub(r"= any(array(select unnest(cast(%(\1)s as bigint[]))))", stepped)
     return _NAME.sub(r"%(\1)s", listed)
 
@@ -280,8 +281,14 @@ class PostgresDatabase:
         with _translated():
             with self._owner() as connection:
                 postgres_setup.migrate(connection)
-            self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
-                url, min_size=1, max_size=most, timeout=30, open=False, configure=_configure
+            self._pool: ConnectionPool[Connection] = ConnectionPool(
+                url,
+                connection_class=Connection,
+                min_size=1,
+                max_size=most,
+                timeout=30,
+                open=False,
+                configure=_configure,
             )
             self._pool.open(wait=True, timeout=30)
 
