@@ -37,7 +37,8 @@ THREADS = ("a", "ab", "a%", "a_b", "a/b", "%", "t")
 WAYS = ("meaning", "keyword", "both")
 NAMESPACES = ("", "a%", "%")
 NOT_OF_A_WORKSPACE = {
-    *("open", "close", "workspace", "id", "identity", "rebuilder", "after_forget"),
+    *("open", "close", "workspace", "id", "identity", "url", "closed"),
+    *("rebuilder", "after_forget"),
     "items.embedder",
 }
 # The verbs of `memory.checkpoints` are named "checkpoints.get" and so on, as those of `memory.items`.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import resources
+from pathlib import Path
 from typing import Any, LiteralString, Protocol
 
 import numpy as np
@@ -217,6 +218,22 @@ def open_database(url: str) -> Database:
     from .sqlite import SqliteDatabase
 
     return SqliteDatabase(url.removeprefix("sqlite:///"))
+
+
+_SECRET = (
+    (re.compile(r"//([^@/:]*):[^@/]*@"), r"//\1@"),
+    (re.compile(r"(?<=[?&])(?:ssl)?password=[^&]*&?"), ""),
+)
+
+
+def without_password(url: str) -> str:
+    """Return the URL of a database less any password; that of a file as its whole path."""
+    if not url.startswith(("postgresql://", "postgres://")):
+        path = url.removeprefix("sqlite:///")
+        return path if path == ":memory:" else str(Path(path).absolute())
+    for pattern, kept in _SECRET:
+        url = pattern.sub(kept, url)
+    return url.rstrip("?&")
 
 
 def migrations(dialect: str) -> list[tuple[int, str, str]]:

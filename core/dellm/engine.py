@@ -42,8 +42,12 @@ class Options:
 class Engine:
     """An open database with its embedder; hands out transactions bound to a workspace."""
 
-    def __init__(self, database: Database, embedder: Embedder | None, options: Options) -> None:
+    def __init__(
+        self, database: Database, embedder: Embedder | None, options: Options, url: str
+    ) -> None:
         self.database = database
+        self.url = url  # without a password
+        self.closed = False
         self.embedder = embedder
         self.options = options
         self.tips = Tips()
@@ -53,6 +57,11 @@ class Engine:
         self._scopes: dict[str, Scope] = {}
         self._guard = threading.Lock()
         self._here = threading.local()  # whether this thread is inside a verb
+
+    def close(self) -> None:
+        """Release what the database holds open. Safe to repeat."""
+        self.closed = True
+        self.database.close()
 
     def scope(self, name: str, *, create: bool = False) -> Scope:
         """Return the workspace's scope; number 0 when it has never been written to.

@@ -15,7 +15,7 @@ from . import indexing, planning, rebuilding, receipts, scrub, sequences, storin
 from .arguments import check_callable, check_iterable, check_text, check_whole, whole_numbers
 from .checkpoints import Checkpoints
 from .conversations import Conversations
-from .database import Clock, Scope, Tx, now, open_database
+from .database import Clock, Scope, Tx, now, open_database, without_password
 from .elsewhere import Elsewhere
 from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, Engine, Options
@@ -91,7 +91,8 @@ class Memory(Recall):
         check_callable(clock, "clock=")
         options = Options(scrub_below=scrub_below, region=region, clock=clock)
         chosen = resolve(embedder)
-        return cls(Engine(open_database(url), chosen, options), "default")
+        engine = Engine(open_database(url), chosen, options, without_password(url))
+        return cls(engine, "default")
 
     def workspace(self, name: str) -> Self:
         """Return the same memory scoped to another workspace; nothing is stored by that."""
@@ -126,7 +127,7 @@ class Memory(Recall):
 
     def close(self) -> None:
         """Close the memory for every workspace. Safe to repeat."""
-        self._engine.database.close()
+        self._engine.close()
 
     def __enter__(self) -> Self:
         return self

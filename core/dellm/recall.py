@@ -39,6 +39,16 @@ class Recall:
         self._engine = engine
         self.id = workspace
 
+    @property
+    def url(self) -> str:
+        """Where the memory is, as it was opened less any password; a file by its whole path."""
+        return self._engine.url
+
+    @property
+    def closed(self) -> bool:
+        """Whether the memory was closed here."""
+        return self._engine.closed
+
     # context and search
 
     def context(
