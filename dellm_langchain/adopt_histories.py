@@ -1,19 +1,16 @@
 """`dellm adopt langchain`: stock chat message histories, read into a memory that can forget.
 
-Each session becomes the thread of its name. Each message is a transaction of its own and gets an id
-that is the same at every run, so what is there already is found, and what was erased is refused.
-
-Nobody saw the prompts, so contexts are inferred: a reply depends on all that came before it in its
-session, a tool's result on the message that called the tool; what a user gave depends on nothing.
+Tables of SQLChatMessageHistory (langchain-community: a number, a session, the message as JSON text)
+and of PostgresChatMessageHistory (langchain-postgres: the session a UUID, the message JSONB, when it
+was made). Nobody saw the prompts: how contexts are inferred is said at dellm.adopt_messages.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
+from datetime import datetime
 from itertools import count
-from typing import Literal
 
 from langchain_core.messages import (
     AIMessage,
@@ -26,17 +23,15 @@ from langchain_core.messages import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from dellm import ContextForgotten, Draft, InvalidInput, Memory, Status
+from dellm import Draft, InvalidInput, Memory
+from dellm.adapting import adopt_messages, adopt_tables
 
 from .addresses import thread_name
-from .adopt_histories_sources import Histories, Key, Row, open_histories
-from .adopt_inferring import INFERRED, from_a_user
+from .adopt_inferring import from_a_user
 from .messages import draft_of
 
-Tick = Callable[[int, int], None]
-Outcome = Literal["known", "written", "refused", "broken"]
 GIVERS = frozenset({"user", "human", "system", "developer"})  # roles of a ChatMessage
-ERASED = 0  # stands for the record of a message that was refused
+USUAL = "message_store"  # the name that SQLChatMessageHistory gives its table
 
 
 def adopt(
@@ -47,7 +42,7 @@ def adopt(
     table: str | None = None,
     session_column: str = "session_id",
     serde: SerializerProtocol | None = None,
-    progress: Tick | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, int | list[str]]:
     """Read a table of SQLChatMessageHistory or PostgresChatMessageHistory into a workspace.
 
@@ -61,49 +56,19 @@ def adopt(
     of those that were refused (they were erased before, or made from what was), and the ids of
     their rows and of the rows that hold no message. Raises InvalidInput, StorageError, UnsupportedHere.
     """
-    kinds: Counter[Outcome] = Counter()
-    rows: dict[Outcome, list[str]] = {"refused": [], "broken": []}
-    names: set[str] = set()
     serde = serde or JsonPlusSerializer()
-    with open_histories(source, table, session_column) as histories:
-        wanted = _wanted(histories, threads)
-        total = sum(wanted.values())
-        for session, ids in histories.sessions():
-            if session not in wanted:
-                continue
-            name = _name(session)
-            if name is not None:
-                names.add(name)
-            adopted = None if name is None else Session(memory, name, histories.table, serde)
-            for row in histories.rows(ids):
-                outcome: Outcome = "broken" if adopted is None else adopted.take(row)
-                kinds[outcome] += 1
-                if outcome in rows:
-                    rows[outcome].append(str(row.id))
-                if progress is not None:
-                    progress(kinds.total(), total)
-    return {
-        "threads": len(names),
-        "messages": kinds.total(),
-        "written messages": kinds["written"],
-        "refused messages": kinds["refused"],
-        "refused rows": rows["refused"],
-        "broken rows": rows["broken"],
-    }
+    layout = adopt_tables.Layout(session_column, "message", USUAL, made_at="created_at")
+    with adopt_tables.open_histories(source, table, layout) as histories:
+
+        def read(session: adopt_messages.Session) -> Reading:
+            return Reading(session, histories.table, serde)
+
+        return adopt_messages.adopt_messages(
+            histories, memory, read, name=_name, threads=threads, progress=progress
+        )
 
 
-def _wanted(histories: Histories, threads: Collection[str]) -> dict[Key, int]:
-    """Return the sessions that are to be read, and how many messages each has."""
-    sizes = histories.sizes()
-    if not threads:
-        return sizes
-    chosen = {session: size for session, size in sizes.items() if _name(session) in threads}
-    if missing := len(set(threads)) - len(chosen):
-        raise InvalidInput(f"The source does not have {missing} of the threads named.")
-    return chosen
-
-
-def _name(session: Key) -> str | None:
+def _name(session: adopt_tables.Key) -> str | None:
     """Return the thread of a session; None for one that has no name."""
     try:
         return thread_name(session)
@@ -111,33 +76,32 @@ def _name(session: Key) -> str | None:
         return None
 
 
-class Session:
-    """The adoption of one session of a history into the thread of its name."""
+class Reading:
+    """Tells of the rows of one session what is to be kept."""
 
-    def __init__(self, memory: Memory, thread: str, table: str, serde: SerializerProtocol) -> None:
-        self._memory = memory
-        self._thread = thread
+    def __init__(
+        self, session: adopt_messages.Session, table: str, serde: SerializerProtocol
+    ) -> None:
+        self._session = session
         self._table = table
         self._serde = serde
-        self._held = {one.framework_id: one for one in memory.history(thread)}
         self._named: set[str] = set()
-        self._before: list[int] = []
-        self._callers: dict[str, int] = {}
-        self._lost = False
 
-    def take(self, row: Row) -> Outcome:
-        """Store a message, unless it is there, was erased, or cannot be read; say which it was."""
+    def __call__(self, row: adopt_tables.Row) -> adopt_messages.Told | None:
+        """Return what is to be kept of a row; None where it holds no message."""
         message = message_of(row)
         if message is None:
-            return "broken"
-        outcome, id_ = self._stored(message, self._draft(message, row), row)
-        self._lost = self._lost or id_ == ERASED
-        self._before.append(id_)
-        for call in message.tool_calls if isinstance(message, AIMessage) else ():
-            self._callers[call["id"] or ""] = id_
-        return outcome
+            return None
+        calls = message.tool_calls if isinstance(message, AIMessage) else ()
+        return adopt_messages.Told(
+            self._draft(message, row),
+            given=given(message),
+            calls=[one["id"] or "" for one in calls],
+            answers=message.tool_call_id if isinstance(message, ToolMessage) else None,
+            made_at=row.made_at if isinstance(row.made_at, datetime) else None,
+        )
 
-    def _draft(self, message: BaseMessage, row: Row) -> Draft:
+    def _draft(self, message: BaseMessage, row: adopt_tables.Row) -> Draft:
         """Return what a message is stored as, under an id that no other of the session has.
 
         What has an id of its own may be in several rows, and may have been changed since it was read.
@@ -147,55 +111,19 @@ class Session:
         self._named.add(name)
         for number in count(1):
             message.id = name if number == 1 else f"{name}.{number}"
-            draft = draft_of(message, self._thread, self._serde)
-            held = self._held.get(message.id)
+            draft = draft_of(message, self._session.thread, self._serde)
+            held = self._session.held.get(message.id)
             if held is None or (held.text, held.payload) == (draft.text, draft.payload):
                 break
         return draft
 
-    def _name_of(self, row: Row) -> str:
+    def _name_of(self, row: adopt_tables.Row) -> str:
         """Return an id for what a row holds: other rows and other contents have others.
 
         The digest is keyed, so that it says nothing of what was erased.
         """
         said = json.dumps(json.loads(_text(row)), sort_keys=True)
-        return f"{self._table}:{row.id}:{self._memory.items.digest([said])[:32]}"
-
-    def _stored(self, message: BaseMessage, draft: Draft, row: Row) -> tuple[Outcome, int]:
-        """Return what became of a message, and its record."""
-        if (held := self._held.get(draft.framework_id)) is not None:
-            return "known", held.id
-        parents = self._parents(message)
-        if parents is None:
-            return "refused", ERASED
-        inferred = {} if given(message) else {INFERRED: True}
-        try:
-            record = self._memory.record(
-                draft.text,
-                context=parents,
-                role=draft.role,
-                thread=draft.thread,
-                kind=draft.kind,
-                framework_id=draft.framework_id,
-                payload=draft.payload,
-                metadata={**(draft.metadata or {}), **inferred},
-                created_at=row.made_at,
-            )
-        except ContextForgotten:
-            return "refused", ERASED
-        except InvalidInput:  # it cannot be kept as it is
-            return "broken", ERASED
-        # A suppressed record is there, and nothing may be made from it.
-        return ("written", record.id) if record.status is Status.ACTIVE else ("refused", ERASED)
-
-    def _parents(self, message: BaseMessage) -> Sequence[int] | None:
-        """Return the records a message was made from; None where one of them was erased."""
-        if given(message):
-            return ()
-        if isinstance(message, ToolMessage) and message.tool_call_id in self._callers:
-            caller = self._callers[message.tool_call_id]
-            return None if caller == ERASED else (caller,)
-        return None if self._lost else self._before
+        return f"{self._table}:{row.id}:{self._session.memory.items.digest([said])[:32]}"
 
 
 def given(message: BaseMessage) -> bool:
@@ -205,7 +133,7 @@ def given(message: BaseMessage) -> bool:
     return isinstance(message, RemoveMessage) or from_a_user(message)
 
 
-def message_of(row: Row) -> BaseMessage | None:
+def message_of(row: adopt_tables.Row) -> BaseMessage | None:
     """Return the message that a row holds; None where it holds none that can be read."""
     try:
         [message] = messages_from_dict([json.loads(_text(row))])
@@ -214,7 +142,7 @@ def message_of(row: Row) -> BaseMessage | None:
     return message
 
 
-def _text(row: Row) -> bytes:
+def _text(row: adopt_tables.Row) -> bytes:
     stored = row.message
     # A text that never was UTF-8 cannot be encoded.
     return stored.encode() if isinstance(stored, str) else stored or b""

@@ -23,8 +23,7 @@ from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSeriali
 from langgraph.checkpoint.serde.types import TASKS
 
 from dellm import DellmError, InvalidInput, StorageError, UnsupportedHere
-
-from .adopt_databases import file_of, is_busy, is_served, postgres_opened, sqlite_opened
+from dellm.adapting import adopt_databases
 
 if TYPE_CHECKING:
     import psycopg
@@ -160,7 +159,11 @@ def open_stock(source: str, decoder: Decoder) -> AbstractContextManager[Stock]:
 
     Raises InvalidInput, StorageError, UnsupportedHere.
     """
-    return _postgres(source, decoder) if is_served(source) else _sqlite(file_of(source), decoder)
+    return (
+        _postgres(source, decoder)
+        if adopt_databases.is_served(source)
+        else _sqlite(adopt_databases.file_of(source), decoder)
+    )
 
 
 # SQLite
@@ -168,7 +171,7 @@ def open_stock(source: str, decoder: Decoder) -> AbstractContextManager[Stock]:
 
 @contextmanager
 def _sqlite(path: Path, decoder: Decoder) -> Iterator[Stock]:
-    with sqlite_opened(path) as connection:
+    with adopt_databases.sqlite_opened(path) as connection:
         yield SqliteStock(connection, path, decoder)
 
 
@@ -193,7 +196,7 @@ class SqliteStock:
 
     def _stamp(self) -> tuple[bool, int, int]:
         stat = self._path.stat()
-        return is_busy(self._path), stat.st_mtime_ns, stat.st_size
+        return adopt_databases.is_busy(self._path), stat.st_mtime_ns, stat.st_size
 
     def threads(self) -> dict[str, int]:
         """See Stock."""
@@ -274,7 +277,7 @@ def _with_sends(checkpoint: dict[str, Any], sends: Any) -> dict[str, Any]:
 
 @contextmanager
 def _postgres(url: str, decoder: Decoder) -> Iterator[Stock]:
-    with postgres_opened(url) as connection:
+    with adopt_databases.postgres_opened(url) as connection:
         yield PostgresStock(connection, decoder)
 
 

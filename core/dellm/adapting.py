@@ -21,7 +21,7 @@ from .arguments import (
 from .records import from_micros
 
 if TYPE_CHECKING:
-    from . import consent, wishes
+    from . import adopt_databases, adopt_messages, adopt_tables, consent, wishes
     from .consent import Kind
     from .context import Choice
     from .embedding import embed
@@ -41,7 +41,12 @@ _HOME = {
 }
 
 
-_MODULES = frozenset({"consent", "wishes"})  # how a user's request is understood and agreed to
+_MODULES = frozenset(
+    {
+        *("consent", "wishes"),  # how a user's request is understood and agreed to
+        *("adopt_databases", "adopt_messages", "adopt_tables"),  # reading what other tools keep
+    }
+)
 
 
 def __getattr__(name: str) -> object:
@@ -62,6 +67,9 @@ __all__ = [
     "Kind",
     "Selection",
     "Target",
+    "adopt_databases",
+    "adopt_messages",
+    "adopt_tables",
     "check_callable",
     "check_choice",
     "check_flag",

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dellm import InvalidInput, StorageError, UnsupportedHere
+from .errors import InvalidInput, StorageError, UnsupportedHere
 
 if TYPE_CHECKING:
     import psycopg
