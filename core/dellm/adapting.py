@@ -18,6 +18,7 @@ from .arguments import (
     check_text,
     whole_numbers,
 )
+from .database import without_password
 from .records import from_micros
 
 if TYPE_CHECKING:
@@ -81,4 +82,5 @@ __all__ = [
     "from_micros",
     "whole_numbers",
     "wishes",
+    "without_password",
 ]
