@@ -1,13 +1,22 @@
-"""What a message in a prompt stands for: a record, a reply seen before, a constant, or unknown."""
+"""What the messages of a prompt stand for: records, replies seen before, constants, or unknown."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+
+from llama_index.core.agent.workflow.prompts import DEFAULT_EARLY_STOPPING_PROMPT
 from llama_index.core.base.llms.types import ChatMessage
 
 from .flows import Flow
 from .notes import noted
-from .scopes import Scope
+from .replies import outputs_of
+from .scopes import Scope, outside
 from .tags import digest_of, tag_of
+
+_EARLY = re.compile(
+    re.escape(DEFAULT_EARLY_STOPPING_PROMPT).replace(re.escape("{max_iterations}"), r"\d+")
+)
 
 
 def flow_of(message: ChatMessage, scope: Scope | None) -> Flow:
@@ -15,15 +24,57 @@ def flow_of(message: ChatMessage, scope: Scope | None) -> Flow:
 
     Outside of any scope what is unknown is unsure.
     """
-    digest, tag, flow = digest_of(message), tag_of(message), Flow()
-    if tag is not None and tag.digest == digest:
-        flow.read(tag.owner, [tag.record])
-        return flow
-    output = noted(message)
-    if output is not None:
-        flow.outputs[output] = None
-        return flow
-    if scope is not None:
-        return scope.everything()
-    flow.unsure = True
+    return flow_of_all([message], scope)
+
+
+def flow_of_all(messages: Iterable[ChatMessage], scope: Scope | None) -> Flow:
+    """Return what a prompt was made from, in its order."""
+    flow, unknown = Flow(), False
+    for message in messages:
+        if not _known(flow, message, scope):
+            unknown = True
+    if unknown:
+        flow.add(everything(scope))
     return flow
+
+
+def everything(scope: Scope | None) -> Flow:
+    """Return all that what is said at a place may be made from."""
+    return scope.everything() if scope is not None else outside().everything()
+
+
+def _known(flow: Flow, message: ChatMessage, scope: Scope | None) -> bool:
+    """Add what a message stands for; say whether that is all."""
+    digest, tag = digest_of(message), tag_of(message)
+    if tag is not None:
+        flow.records.setdefault(tag.owner, {})[tag.record] = None
+        return tag.digest == digest
+    outputs = outputs_of(message, digest, scope)
+    if outputs:
+        flow.outputs.update(dict.fromkeys(outputs))
+        return noted(message) is None or outputs[0].digest == digest
+    if scope is None:
+        return False
+    said = scope.turn.said.get(digest, {})
+    for owner, record in said:
+        flow.read(owner, [record])
+    return bool(said) or constant(message, digest, scope)
+
+
+def constant(message: ChatMessage, digest: bytes, scope: Scope) -> bool:
+    """Whether a message is one that an engine or agent always sends: it is made from nothing."""
+    instance = scope.turn.instance()
+    prefixes = getattr(instance, "_prefix_messages", None) or ()
+    if any(digest_of(one) == digest for one in prefixes if isinstance(one, ChatMessage)):
+        return True
+    if message.role.value not in {"system", "developer"}:
+        return False
+    text = message.content or ""
+    return text in set(_system_prompts(instance)) or _EARLY.fullmatch(text) is not None
+
+
+def _system_prompts(instance: object) -> Iterator[object]:
+    agents = getattr(instance, "agents", None)
+    for one in [instance, *(agents.values() if isinstance(agents, dict) else ())]:
+        yield getattr(one, "system_prompt", None)
+        yield getattr(one, "_system_prompt", None)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Literal
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -39,15 +40,17 @@ class Scope:
         call: str | None = None,
     ) -> None:
         self.key, self.parent, self.kind = key, parent, kind
-        self.instance = weakref.ref(instance) if instance is not None else lambda: None
+        self.instance = _weakly(instance)
         self.ctx: weakref.ref[object] | None = None
         self.reads = Flow()
-        self.begun = Flow()  # what there was around it when it began
+        self.begun = parent.everything() if parent is not None and kind == "turn" else Flow()
         self.replies: list[Output] = []
         self.results: dict[str, list[Output]] = {}  # of tools, by the id of the call
         self.said: dict[bytes, dict[tuple[Owner, int], None]] = {}
+        self.unknown: dict[bytes, None] = {}  # messages handed to an engine: nobody knows whence
         self.asked = Output(Flow())
         self.tool: Output | None = None
+        self.open = 0  # spans in it that have not ended
         if kind == "tool":
             self.tool = Output(self.reads, answers=call)
 
@@ -55,6 +58,13 @@ class Scope:
     def turn(self) -> Scope:
         """The turn that this is, or is in."""
         return self if self.kind == "turn" or self.parent is None else self.parent.turn
+
+    def around(self) -> Iterator[Scope]:
+        """Yield this turn and those it is in, innermost first."""
+        scope: Scope | None = self.turn
+        while scope is not None:
+            yield scope
+            scope = scope.parent.turn if scope.parent is not None else None
 
     def note(self, flow: Flow) -> None:
         """Add what was read here: all that is around it has read it as well."""
@@ -64,14 +74,20 @@ class Scope:
                 self.parent.note(flow)
 
     def know(self, digest: bytes, owner: Owner, record: int) -> None:
-        """Note that a message which says this is a record, as far as this scope is concerned."""
+        """Note that a message which says this is a record, as far as this turn is concerned."""
         with guard:
-            self.said.setdefault(digest, {})[owner, record] = None
+            self.turn.said.setdefault(digest, {})[owner, record] = None
 
     def hear(self, output: Output) -> None:
         """Add a model's reply."""
         with guard:
-            self.replies.append(output)
+            self.turn.replies.append(output)
+            self.note(Flow(outputs={output: None}))
+
+    def result(self, output: Output, call: str) -> None:
+        """Add the result of a tool that was called in this turn."""
+        with guard:
+            self.results.setdefault(call, []).append(output)
             self.note(Flow(outputs={output: None}))
 
     def everything(self) -> Flow:
@@ -81,11 +97,19 @@ class Scope:
             found.add(self.reads)
             if self.kind == "turn":
                 found.outputs[self.asked] = None
+            found.unsure = found.unsure or any(one not in self.said for one in self.unknown)
             return found
 
 
+def _weakly(instance: object) -> Callable[[], object]:
+    try:
+        return weakref.ref(instance) if instance is not None else lambda: None
+    except TypeError:  # a class with slots
+        return lambda: instance
+
+
 class Scopes:
-    """The scopes by the ids of their spans, those used last. Thread-safe."""
+    """The scopes by the ids of their spans: those used last. Thread-safe."""
 
     def __init__(self, most: int = 8_192) -> None:
         self._most = most
@@ -103,7 +127,7 @@ class Scopes:
         with guard:
             return self._by_span.get(span, (None, None))[0] if span is not None else None
 
-    def around(self, span: str | None) -> Iterable[str]:
+    def around(self, span: str | None) -> Iterator[str]:
         """Yield a span and those around it that are known, innermost first."""
         while span is not None:
             yield span
@@ -111,7 +135,7 @@ class Scopes:
                 span = self._by_span.get(span, (None, None))[1]
 
     def all(self) -> list[Scope]:
-        """Return the scopes that are held."""
+        """Return the scopes that are held, the oldest first."""
         with guard:
             return list({scope: None for scope, _ in self._by_span.values() if scope})
 
@@ -124,24 +148,81 @@ def current() -> Scope | None:
     return scopes.at(active_span_id.get())
 
 
+class Outside:
+    """What code outside of any scope has read, in one thread or task, since the last but one question."""
+
+    def __init__(self) -> None:
+        self._before, self._now = Flow(), Flow()
+
+    def read(self, flow: Flow) -> None:
+        """Add what was read."""
+        with guard:
+            self._now.add(flow)
+
+    def asked(self) -> None:
+        """Note that the user has said something."""
+        with guard:
+            self._before, self._now = self._now, Flow()
+
+    def everything(self) -> Flow:
+        """Return what was read, and that this need not be all."""
+        with guard:
+            found = self._before.copy()
+            found.add(self._now)
+            found.unsure = True
+            return found
+
+    def clear(self) -> None:
+        """Drop it all."""
+        with guard:
+            self._before, self._now = Flow(), Flow()
+
+
+_outside: ContextVar[Outside | None] = ContextVar("dellm_outside", default=None)
+_all_outside: weakref.WeakSet[Outside] = weakref.WeakSet()
+
+
+def outside() -> Outside:
+    """Return what is kept for code that runs in no scope, for this thread or task."""
+    found = _outside.get()
+    if found is None:
+        found = Outside()
+        _outside.set(found)
+        with guard:
+            _all_outside.add(found)
+    return found
+
+
+def every_outside() -> list[Outside]:
+    """Return what is kept for code that runs in no scope, of all threads and tasks."""
+    with guard:
+        return list(_all_outside)
+
+
 def read(owner: Owner, records: Iterable[int], scope: Scope | None = None) -> None:
     """Note that the running scope was given records."""
-    scope = scope or current()
-    if scope is not None:
-        flow = Flow()
-        flow.read(owner, records)
-        scope.note(flow)
+    flow = Flow()
+    flow.read(owner, records)
+    took(flow, scope)
 
 
 def given(messages: Sequence[ChatMessage], scope: Scope | None = None) -> None:
     """Note that the running scope was given messages, which are tagged: what memory.get() returns."""
     scope = scope or current()
-    if scope is None:
-        return
     flow = Flow()
     for message in messages:
         tag = tag_of(message)
         if tag is not None:
             flow.records.setdefault(tag.owner, {})[tag.record] = None
-            scope.know(tag.digest, tag.owner, tag.record)
-    scope.note(flow)
+            if scope is not None:
+                scope.know(tag.digest, tag.owner, tag.record)
+    took(flow, scope)
+
+
+def took(flow: Flow, scope: Scope | None = None) -> None:
+    """Note that the running scope has read what a flow holds."""
+    scope = scope or current()
+    if scope is not None:
+        scope.note(flow)
+    else:
+        outside().read(flow)
