@@ -1,4 +1,4 @@
-"""The command that reads another tool's database into the memory: adopt.
+"""The command that reads what another tool stored into the memory: adopt.
 
 What can be read is found by entry points of the group "dellm.adopters"; this package names none.
 """
@@ -63,10 +63,16 @@ def register(app: typer.Typer) -> None:
 def adopt(
     target: Target,
     what: Annotated[
-        str, typer.Argument(help="What the source is of: langchain (chat histories) or langgraph.")
+        str,
+        typer.Argument(
+            help="What the source is of: langchain (chat histories), langgraph or llamaindex."
+        ),
     ],
     source: Annotated[
-        str, typer.Argument(help="Path of its SQLite file, or postgresql://...; it is only read.")
+        str,
+        typer.Argument(
+            help="Path of its SQLite or JSON file, or postgresql://...; it is only read."
+        ),
     ],
     thread: Annotated[
         list[str] | None, typer.Option("--thread", help="Only this thread; may be repeated.")
@@ -82,7 +88,7 @@ def adopt(
         str | None, typer.Option("--session-column", help="Its column that names the session.")
     ] = None,
 ) -> int:
-    """Read another tool's database into the memory, with contexts inferred.
+    """Read what another tool stored into the memory, with contexts inferred.
 
     It can be broken off and run again at any time; what is there already is left as it is.
     """
@@ -125,9 +131,10 @@ def _loaded(entry: EntryPoint) -> Adopter:
     try:
         return cast("Adopter", entry.load())
     except ModuleNotFoundError as error:
+        extra = entry.module.partition(".")[0].removeprefix("dellm_")
         raise UnsupportedHere(
             f"The module {error.name} is not installed, which reading {entry.name} needs.",
-            remedy='Run `pip install "dellm[langchain]"`.',
+            remedy=f'Run `pip install "dellm[{extra}]"`.',
         ) from error
 
 
