@@ -51,7 +51,8 @@ class Output:
 
     `digest` is that of the message (tags.digest_of), or of a text where there was no message.
     `calls` are the ids of the tool calls that a reply makes; `answers` is the one that a result
-    answers. `stored` are the records it became, by workspace.
+    answers. `stored` are the records it became, by workspace. `standins` are records without any
+    content that stand for it there, where something made from it was stored before it was.
     """
 
     made: Flow
@@ -59,3 +60,4 @@ class Output:
     calls: tuple[str, ...] = ()
     answers: str | None = None
     stored: dict[Owner, int] = field(default_factory=dict)
+    standins: dict[Owner, int] = field(default_factory=dict)

@@ -7,7 +7,7 @@ is made from its prompt, a tool's result from its call and all that the tool has
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -29,8 +29,12 @@ _ASKING = frozenset({"system", "user", "developer"})
 
 @dataclass(slots=True, eq=False)
 class Put(Saying):
-    """A message to store, and the replies or results that it is."""
+    """A message to store, and the replies or results that it is.
 
+    Without a message it stands in for a reply that is stored later, or ties the two to each other.
+    """
+
+    message: ChatMessage | None = field(default=None, repr=False)
     outputs: list[Output] = field(default_factory=list)
 
 
@@ -53,7 +57,7 @@ def write(
         return []
     said = sayings(memory, messages, draft, scope=scope)
     memory.conversations.add(thread, said)
-    return settle(memory, messages, said, scope=scope)
+    return settle(memory, said, scope=scope)
 
 
 def sayings(
@@ -64,7 +68,7 @@ def sayings(
     scope: Scope | None,
     before: Sequence[int] | None = None,
 ) -> list[Put]:
-    """Return what conversations.add is to be given for messages, one for each, in their order.
+    """Return what conversations.add is to be given for messages, all of it, in their order.
 
     `before` are the records of the list that they are the rest of, where a whole list was set: a
     reply or result that nobody has seen made then depends on those and on the messages before it
@@ -73,31 +77,37 @@ def sayings(
     """
     scope = scope or current()
     making = _Making(memory, scope, before)
-    return [making.put(one, draft(one, uuid.uuid4().hex)) for one in messages]
+    for one in messages:
+        making.put(one, draft(one, uuid.uuid4().hex))
+    return making.made
 
 
-def settle(
-    memory: Memory,
-    messages: Sequence[ChatMessage],
-    said: Sequence[Saying],
-    *,
-    scope: Scope | None,
-) -> list[int | None]:
-    """Note which records the messages became, on the messages and in the scope; return them."""
+def settle(memory: Memory, said: Sequence[Put], *, scope: Scope | None) -> list[int | None]:
+    """Note which records the messages became, on the messages and in the scope.
+
+    Returns the record of each message, None for one that was refused.
+    """
     scope = scope or current()
     owner: Owner = (memory.identity, memory.id)
-    for message, one in zip(messages, said, strict=True):
-        asking = message.role.value == "user"
-        if asking and scope is None:
-            outside().asked()
-        if one.id is None:
-            continue
+    for one in said:
+        if one.message is not None:
+            _settle(one, one.message, owner, scope)
+        elif one.id is not None:
+            for output in one.outputs:
+                output.standins[owner] = one.id
+    return [one.id for one in said if one.message is not None]
+
+
+def _settle(one: Put, message: ChatMessage, owner: Owner, scope: Scope | None) -> None:
+    asking = message.role.value == "user"
+    if asking and scope is None:
+        outside().asked()
+    if one.id is not None:
         tag(message, owner, one.id)
-        for output in one.outputs if isinstance(one, Put) else ():
+        for output in one.outputs:
             _stored(output, owner, one.id)
         if scope is not None:
             _noted(scope, message, owner, one.id, asking=asking)
-    return [one.id for one in said]
 
 
 def _stored(output: Output, owner: Owner, record: int) -> None:
@@ -121,22 +131,25 @@ class _Making:
     def __init__(self, memory: Memory, scope: Scope | None, before: Sequence[int] | None) -> None:
         self._memory, self._scope, self._before = memory, scope, before
         self._owner: Owner = (memory.identity, memory.id)
-        self._made: list[Put] = []
-        self._by_output: dict[Output, Put] = {}
+        self._outer = scope.outer() if scope is not None else set()
+        self.made: list[Put] = []
+        self.by_output: dict[Output, Put] = {}
 
-    def put(self, message: ChatMessage, draft: Draft) -> Put:
-        """Return the saying of a message, with its parents."""
-        one = Put(draft, fresh=True)
+    def put(self, message: ChatMessage, draft: Draft) -> None:
+        """Add the saying of a message, with its parents."""
+        one = Put(draft, fresh=True, message=message)
         flow = self._flow(one, message)
         if flow is not None:
             self._fill(one, flow)
         elif self._before is None:
             one.whole = one.inexact = True
         else:
-            one.parents, one.after, one.inexact = list(self._before), list(self._made), True
-        self._made.append(one)
-        self._by_output.update(dict.fromkeys(one.outputs, one))
-        return one
+            one.after = [it for it in self.made if it.message is not None]
+            one.parents, one.inexact = list(self._before), True
+        self.made.append(one)
+        for output in one.outputs:
+            self.by_output.setdefault(output, one)
+        self._tie(one, message)
 
     def _flow(self, one: Put, message: ChatMessage) -> Flow | None:
         """Return what a message was made from, None where nothing is known of it."""
@@ -154,19 +167,24 @@ class _Making:
             one.inexact = True
             return self._unseen()
         with guard:
-            flow = Flow()
-            for output in one.outputs:
+            return self._of_outputs(one.outputs)
+
+    def _of_outputs(self, outputs: Iterable[Output]) -> Flow:
+        """Return what replies were made from; one that is stored is said again."""
+        flow = Flow()
+        for output in outputs:
+            if output in self.by_output or self._owner in output.stored:
+                flow.outputs[output] = None
+            else:
                 flow.add(output.made)
-                if self._owner in output.stored:
-                    flow.read(self._owner, [output.stored[self._owner]])
-            return flow
+        return flow
 
     def _asked(self, message: ChatMessage) -> Flow:
         """Return what a question was made from: it may be a tool that asks, or repeat a reply."""
         scope = self._scope
         if scope is None:
             return Flow()
-        flow = scope.turn.begun.copy() if scope.turn.parent is not None else Flow()
+        flow = scope.everything() if scope.kind == "tool" else scope.begun.copy()
         flow.outputs.update(dict.fromkeys(told(message.content, scope)))
         return flow
 
@@ -174,13 +192,11 @@ class _Making:
         """Return what a message may be made from that nobody has seen made."""
         if self._before is not None:
             return None
-        if self._scope is None:
-            return outside().everything()
-        return self._scope.everything()
+        return everything(self._scope)
 
     def _fill(self, one: Put, flow: Flow) -> None:
         """Give a saying its parents."""
-        found = _Parents(self._owner, self._by_output)
+        found = _Parents(self._owner, self.by_output, self._stand_in)
         with guard:
             found.take(flow)
         known = self._nodes(found.nodes.values())
@@ -188,6 +204,29 @@ class _Making:
         one.after = list(found.after)
         if found.unsure:
             one.whole = one.inexact = True
+
+    def _stand_in(self, output: Output) -> Put | None:
+        """Return what stands for a reply that is not stored yet; None where nobody will store it."""
+        if output not in self._outer:
+            return None
+        one = Put(_tie(), outputs=[output])
+        self._fill(one, output.made)
+        one.whole = False
+        self.by_output[output] = one
+        self.made.append(one)
+        return one
+
+    def _tie(self, one: Put, message: ChatMessage) -> None:
+        """Let what was made from a reply before it was stored go with it, now that it is."""
+        if message.role.value in _ASKING:
+            return
+        outputs: Iterable[Output] = one.outputs
+        if not one.outputs and self._scope is not None:
+            outputs = list(self._scope.turn.replies)
+        for output in outputs:
+            if self._owner in output.standins:
+                stands = output.standins[self._owner]
+                self.made.append(Put(_tie(copy_of=stands), after=[one]))
 
     def _nodes(self, nodes: Iterable[BaseNode]) -> list[int]:
         waiting, found = list(nodes), list[int]()
@@ -199,11 +238,18 @@ class _Making:
         return found
 
 
+def _tie(copy_of: int | None = None) -> Draft:
+    """Return a record that says nothing: others are tied to each other by it."""
+    return Draft("", role="assistant", kind="state", copy_of=copy_of)
+
+
 class _Parents:
     """What a flow comes to in one workspace."""
 
-    def __init__(self, owner: Owner, batch: dict[Output, Put]) -> None:
-        self._owner, self._batch = owner, batch
+    def __init__(
+        self, owner: Owner, batch: dict[Output, Put], stand_in: Callable[[Output], Put | None]
+    ) -> None:
+        self._owner, self._batch, self._stand_in = owner, batch, stand_in
         self.records: dict[int, None] = {}
         self.after: dict[Put, None] = {}
         self.nodes: dict[int, BaseNode] = {}
@@ -220,14 +266,16 @@ class _Parents:
             self.unsure = self.unsure or one.unsure
             waiting.extend(self._unstored(one.outputs))
 
-    def _unstored(self, outputs: Iterable[Output]) -> Iterable[Flow]:
+    def _unstored(self, outputs: Iterable[Output]) -> Iterator[Flow]:
         for output in outputs:
             if output in self._seen:
                 continue
             self._seen.add(output)
-            if output in self._batch:
-                self.after[self._batch[output]] = None
-            elif self._owner in output.stored:
+            if self._owner in output.stored:
                 self.records[output.stored[self._owner]] = None
+            elif self._owner in output.standins:
+                self.records[output.standins[self._owner]] = None
+            elif output in self._batch or self._stand_in(output) is not None:
+                self.after[self._batch[output]] = None
             else:
                 yield output.made

@@ -66,6 +66,16 @@ class Scope:
             yield scope
             scope = scope.parent.turn if scope.parent is not None else None
 
+    def outer(self) -> set[Output]:
+        """Return the replies and results that code here may depend on, but other code stores."""
+        scope = self if self.kind == "tool" else self.parent
+        with guard:
+            turns = list(scope.around()) if scope is not None else []
+            replies = {one for turn in turns for one in turn.replies}
+            return replies | {
+                one for turn in turns for some in turn.results.values() for one in some
+            }
+
     def note(self, flow: Flow) -> None:
         """Add what was read here: all that is around it has read it as well."""
         with guard:
