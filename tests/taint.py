@@ -62,13 +62,17 @@ def compared(
         found.true |= {(owners[one], id_) for one in tokens if one in owners}
     found.true -= {(id_, id_) for id_ in carried}
     known = {(id_, made) for id_ in carried for made in dependents(id_) if made != id_}
-    found.missed, found.extra = found.true - known, known - found.true
+    told = set(owners.values())  # of a record that says no token first nobody can tell
+    found.missed = found.true - known
+    found.extra = {pair for pair in known - found.true if pair[0] in told}
     return found
 
 
 def measured(memory: Memory) -> Found:
     """Compare all records of a workspace."""
-    records = list(memory.export())
+    records = [
+        one for one in memory.export() if one.text or one.payload
+    ]  # else it only ties others
     carried = {one.id: carried_by(one) for one in records}
     return compared(carried, said_first_by(records), lambda id_: memory.dependents([id_]))
 
