@@ -105,11 +105,12 @@ class Origins:
 
     def _was_raw(self, message: BaseMessage) -> bool:
         """Whether a reducer made it of what the run was given: the first one that says the same."""
-        if not self._task.ended:
-            return False
+        return self._task.ended and self._inputs().take(self.channel, message)
+
+    def _inputs(self) -> RawInputs:
         if self._raw is None:
             self._raw = captured.raw_inputs(self._task.thread_id, self._task.owner)
-        return self._raw.take(self.channel, message)
+        return self._raw
 
     def marked(self, draft: Draft, message: BaseMessage) -> Draft:
         """Return the draft of a message; a summary says by whom it can be made anew."""
@@ -148,6 +149,8 @@ class Origins:
             return self._answer()
         if self.given:
             return self._reduced()
+        if self._task.ended and self._inputs().holds(self.channel, value):
+            return None
         if isinstance(value, Send):
             calls = [self._made_call(one) for one in _call_ids(value.arg)]
             if calls and None not in calls:
@@ -162,12 +165,10 @@ class Origins:
 
     def of_running(self, call_id: str | None) -> Sources:
         """Return what code under way in the task makes a value of; `call_id` is the tool's it runs in."""
-        made = None if call_id is None else self._made_call(call_id)
-        run = (
-            None
-            if call_id is None
-            else captured.tool(call_id, self._task.id, owner=self._task.owner)
-        )
+        if call_id is None:
+            return self.of_rest(inexact=True)
+        made = self._made_call(call_id)
+        run = captured.tool(call_id, self._task.id, owner=self._task.owner)
         if made is None or run is None or run.reads_state or not run.asked(made[1]):
             return self.of_rest(inexact=True)
         return self._of_call(made[0], run)
@@ -259,10 +260,9 @@ class Origins:
     def _calls(self) -> list[Call]:
         if self._task.id is not None:
             return captured.of_task(self._task.id)
-        if self._task.step is None:
+        if (task := self._task).step is None:
             return []
-        task = self._task
-        return captured.of_step(task.thread_id, task.step or 0, owner=task.owner, after=task.after)
+        return captured.of_step(task.thread_id, task.step, owner=task.owner, after=task.after)
 
     def _reply(self, message: AIMessage) -> Call | None:
         """Return the call that a message is the reply of: this task's, else any other's."""

@@ -1,7 +1,7 @@
-"""What a graph run was given that is no message object: text, pairs and dicts.
+"""What a graph run was given that is no message object: text, pairs, dicts and other values.
 
-A reducer makes messages of it inside the run. Where all steps are stored as one, nothing else says
-that such a message was given and not made.
+A reducer makes messages of some of it inside the run. Where all steps are stored as one, nothing else
+says that such a message, or a channel's value, was given and not made.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ class RawInputs:
         found._inputs = self._inputs
         return found
 
+    def holds(self, channel: str, value: object) -> bool:
+        """Whether a channel was given just this value, or it as an item of a list."""
+        parts = (*self._inputs.get(channel, ()), *self._inputs.get(ROOT, ()))
+        return any(one is value or (type(value) is str and one == value) for one in parts)
+
     def take(self, channel: str, message: BaseMessage) -> bool:
         """Whether a message of a channel's value says what was given to it, and no other has yet."""
         if channel not in self._said:
@@ -55,14 +60,15 @@ def _channels(inputs: object) -> Mapping[str, Any]:
 
 
 def _parts(value: object) -> list[object]:
-    """Return what may become messages, in a list of its own: the caller's list may change."""
+    """Return a value or the items of a list, in a list of its own: the caller's list may change."""
     some = value if isinstance(value, list) else [value]
-    return [one for one in some if isinstance(one, (str, tuple, list, dict))]
+    return [one for one in some if not isinstance(one, BaseMessage)]
 
 
 def _said(parts: list[object]) -> Iterator[Said]:
     for one in parts:
-        if (made := _message(one)) is not None:
+        made = _message(one) if isinstance(one, (str, tuple, list, dict)) else None
+        if made is not None:
             yield Said(type(made), made.content)
 
 

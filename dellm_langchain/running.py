@@ -23,11 +23,15 @@ from .addresses import Address, thread_name
 from .call_places import parsed
 from .calls import Call, messages_within
 from .capture import captured
+from .channels import Channels
+from .early_values import Early, early_values
 from .messages import draft_of
+from .objects import Objects
 from .origins import Origins
 from .reads import THREAD, reads
 from .saver import DeLLMSaver
-from .state_sources import Named, Scope, StateSources, read
+from .state_sources import Scope, StateSources, read
+from .state_values import StateValues
 from .tasks import Task
 from .tenants import memory_of
 from .waiting import wait
@@ -79,7 +83,7 @@ class Here:
         if not self.inside:
             yield Made(self._only_read())
         elif self.kept is None:
-            yield Made(self._of_state())
+            yield from self._of_state(None)
         else:
             yield from self._of_task(self.kept, call)
 
@@ -99,11 +103,14 @@ class Here:
     def _of_task(self, kept: Workspace, call: Call | None) -> Iterator[Made]:
         address = Address.of(self.config)
         task = self._task(address)
-        if self._said(DURABILITY) == "exit" or not wait(partial(kept.placed, task.place)):
-            yield Made(self._of_state())  # what was said in this run is not stored yet
-            return
+        ended, placed = self._said(DURABILITY) == "exit", partial(kept.placed, task.place)
+        if not ended:
+            wait(placed)
         objects, lock = kept.objects(address.thread)
         with lock:
+            if ended or not placed():  # what was said in this run is not stored yet
+                yield from self._of_state(objects)
+                return
             kept.refresh(objects)
             channels = kept.channels
             made = Origins(task, objects, kept.serde, channels.reads, frozenset(channels.rebuild))
@@ -126,20 +133,31 @@ class Here:
             root=address.root,
         )
 
-    def _of_state(self) -> Sources:
-        """Return all the graph's state says and the task was told, where no saver of ours knows it.
+    def _of_state(self, objects: Objects | None) -> Iterator[Made]:
+        """Give all the graph's state says and the task was told, where no saver of ours knows it.
 
-        Its messages become records then, so that a forget of one finds what was made of it.
+        Its messages and other values become records then, so that a forget of one finds what was
+        made of it. `objects` are what a saver of ours knows of the thread.
         """
         tasks, _ = parsed(str(self._said("checkpoint_ns") or ""))
         calls = [call for task in tasks for call in captured.of_task(task)]
         given = captured.raw_inputs(str(self._said("thread_id")), self.owner).anew()
-        scope = self._scope()
-        sources = StateSources(scope, self._draft, self._unnamed)
-        atoms = sources.atoms(
-            _state(self._said(READ)), calls, given, earlier=self.kept is None and len(tasks) == 1
-        )
-        return scope.whole([*atoms, *scope.read(*self._places())])
+        scope, state = self._scope(), _state(self._said(READ))
+        sources = StateSources(scope, self._draft, self._named)
+        messages = [(name, one) for name, value in state.items() for one in messages_within(value)]
+        earlier = self.kept is None and len(tasks) == 1
+        atoms = sources.atoms(messages, calls, given, earlier=earlier)
+        values, run = list(self._values(objects).of(state)), str(captured.around().runs[:1])
+        kept = sources.values(values, given, run)
+        yield Made(scope.whole([*atoms, *kept, *scope.read(*self._places())]))
+        for value, atom in zip(values, kept, strict=True):
+            if self.thread and value.known is None and atom.id is not None:
+                early_values.note(self.owner, self.thread, value.number, Early(atom.id, run))
+
+    def _values(self, objects: Objects | None) -> StateValues:
+        channels = Channels() if self.kept is None else self.kept.channels
+        early = early_values.of(self.owner, self.thread)
+        return StateValues(self.thread or UNTHREADED, self._serde, channels, objects, early)
 
     def _scope(self) -> Scope:
         """Return what may be in the state: with another saver, all that was read on the thread."""
@@ -152,16 +170,11 @@ class Here:
         return Scope(self.owner, (*thread, *around.runs[:1]), thread=self.thread)
 
     def _draft(self, message: BaseMessage) -> Draft:
-        """Return a message as a record of its thread; one without an id is known by what it says."""
-        if message.id is None:
-            return self._unnamed(message, [])
         return draft_of(message, self.thread or UNTHREADED, self._serde)
 
-    def _unnamed(self, message: BaseMessage, more: Sequence[str]) -> Draft:
-        """Return what is no message of the thread, known by what it says and by `more`."""
-        draft = draft_of(message, self.thread or UNTHREADED, self._serde)
-        name = self.memory.items.digest([draft.role, draft.text, *more])
-        return replace(draft, kind="state", framework_id=name)
+    def _named(self, draft: Draft, said: Sequence[str]) -> Draft:
+        """Return what is no message of the thread, known by what it says."""
+        return replace(draft, kind="state", framework_id=self.memory.items.digest(said))
 
     @property
     def _serde(self) -> Any:
@@ -203,14 +216,14 @@ def _kept(saver: object, config: RunnableConfig, memory: Memory) -> Workspace | 
     return kept
 
 
-def _state(read: Any) -> list[Named]:
-    """Return the messages in a graph's state, by the function with which LangGraph's tasks read it."""
+def _state(read: Any) -> dict[str, Any]:
+    """Return a graph's state by channel, by the function with which LangGraph's tasks read it."""
     channels = next((one for one in getattr(read, "args", ()) if isinstance(one, Mapping)), {})
     try:
         found = dict(read(list(channels))) if channels else {}
     except Exception:  # noqa: BLE001 - a channel that is empty or foreign: the rest is asked one by one
         found = {name: _one(read, name) for name in channels}
-    return [(str(name), one) for name, value in found.items() for one in messages_within(value)]
+    return {str(name): value for name, value in found.items()}
 
 
 def _one(read: Any, name: str) -> Any:

@@ -21,6 +21,7 @@ from .handed import handed
 from .origins import ANSWERS
 from .raw_inputs import RawInputs
 from .reads import reads
+from .state_values import Value
 from .tracked_reads import shown
 
 Named = tuple[str, BaseMessage]  # a message and the channel that it stands in
@@ -76,17 +77,17 @@ def read(owner: Hashable, places: Iterable[Hashable], before: int | None = None)
 class StateSources:
     """Makes atoms of the messages of a state and of prompts, in order; made for one value.
 
-    `draft` makes a message a record; `unnamed` one that is no message of the thread, with the
-    texts that tell it from another one that says the same.
+    `draft` makes a message a record, and `named` gives a draft that is none an id made of texts that
+    tell it from others.
     """
 
     def __init__(
         self,
         scope: Scope,
         draft: Callable[[BaseMessage], Draft],
-        unnamed: Callable[[BaseMessage, Sequence[str]], Draft],
+        named: Callable[[Draft, Sequence[str]], Draft],
     ) -> None:
-        self._scope, self._draft, self._unnamed = scope, draft, unnamed
+        self._scope, self._to_draft, self._named = scope, draft, named
         self._atoms: dict[_Key, Atom] = {}
         self._by: dict[_Key, int] = {}  # the moment of a call that had the message in its prompt
 
@@ -115,6 +116,36 @@ class StateSources:
         for call in told:
             self._tell(call)
         return list(self._atoms.values())
+
+    def values(self, state: Iterable[Value], given: RawInputs, run: str) -> list[Atom]:
+        """Return the atoms of what channels hold besides the messages of `atoms`, in order.
+
+        A value that this run was given is another one than what an earlier run was given.
+        """
+        rest = self._scope.rest(self._atoms.values(), before=None)
+        made = self._scope.summed(rest)
+        held = ((one, given.holds(one.channel, one.value)) for one in state)
+        return [self._value(one, None if new else made, run) for one, new in held]
+
+    def _value(self, one: Value, made: Sources | None, run: str) -> Atom:
+        record, early = one.known, one.early
+        if record is None and early is not None and (made is not None or early.run == run):
+            record = early.record
+        if record is not None:
+            return Atom(known=record, unsure=True)
+        text, payload = one.state
+        said = [one.channel, text, (payload or b"").hex(), run]
+        draft = self._named(replace(one.draft, payload=None), said)
+        return Atom(draft, made=shown.tied(self._scope.owner, text, made))
+
+    def _draft(self, message: BaseMessage) -> Draft:
+        """Return a message as a record of its thread; one without an id is known by what it says."""
+        return self._unnamed(message, []) if message.id is None else self._to_draft(message)
+
+    def _unnamed(self, message: BaseMessage, more: Sequence[str]) -> Draft:
+        """Return what is no message of the thread, known by what it says and by `more`."""
+        draft = self._to_draft(message)
+        return self._named(draft, [draft.role, draft.text, *more])
 
     def _tell(self, call: Call) -> None:
         """Add what a prompt has that is not in the state: somebody put it together."""

@@ -18,6 +18,7 @@ from langgraph.types import Overwrite, Send
 from dellm import Atom, Cell, Draft, Fields, Literal, Many, Sources, Wrapped
 
 from .addresses import START
+from .early_values import early_values, number_of
 from .handed import stored
 from .history_turns import Named, content_number
 from .item_lists import Beginning, State
@@ -64,6 +65,7 @@ class Taking:
         self._at = at
         self._task = task
         self._atoms = origins.atoms
+        self._early = early_values.of(origins.owner, thread)
         self._sends: dict[int, Atom] = {}  # nothing in the same write was made of these
         self._held: list[tuple[Any, Atom]] = []
         self._channels: dict[Atom, str] = {}
@@ -77,7 +79,7 @@ class Taking:
         self._origins.channel = channel
         self._origins.input = channel == START
         self._origins.given = self._given and channel != TASKS
-        if channel == START and type(value) is dict and all(map(_is_channel, value)):
+        if channel == START and type(value) is dict and all(map(is_channel, value)):
             cells = {name: self._input(name, one, tracked) for name, one in value.items()}
             self._lists.clear()  # an input is no channel's value, and its messages have no ids yet
             return Fields(cells)
@@ -214,22 +216,16 @@ class Taking:
             known = self._objects.item(value, (draft.text, draft.payload))
             if known is not None:
                 return Atom(known=known)
+        early = self._early and self._early.get(number_of(channel, state))
+        if early:
+            draft = replace(draft, copy_of=early.record)
         refs = tuple(self.atom(one, tracked=tracked) for one in messages)
         # A removal names what it removes and says nothing more: it must not go, or that came back.
         tracked = tracked and not isinstance(value, RemoveMessage)
         return self._tied(Atom(draft, refs=refs), value, tracked)
 
     def _draft(self, value: Any) -> tuple[Draft, Sequence[BaseMessage]]:
-        """Return a value as a record; a str needs no payload."""
-        if type(value) is str:
-            return Draft(value, role=STATE, thread=self._thread, kind="state"), ()
-        if isinstance(value, RemoveMessage):
-            dumped = Dumped(b"0" + typed(value, self._serde), [], [])
-        else:
-            dumped = dump(value, self._serde)
-        text = "\n".join(dict.fromkeys(dumped.strings))
-        draft = Draft(text, role=STATE, thread=self._thread, kind="state", payload=dumped.payload)
-        return draft, dumped.messages
+        return state_draft(value, self._thread, self._serde)
 
     # afterwards
 
@@ -271,6 +267,21 @@ class Taking:
             self._objects.note_list(value, ids, beginning, states)
 
 
-def _is_channel(name: object) -> bool:
+def state_draft(
+    value: Any, thread: str, serde: SerializerProtocol
+) -> tuple[Draft, Sequence[BaseMessage]]:
+    """Return a value as a record, and the messages in it; a str needs no payload."""
+    if type(value) is str:
+        return Draft(value, role=STATE, thread=thread, kind="state"), ()
+    if isinstance(value, RemoveMessage):
+        dumped = Dumped(b"0" + typed(value, serde), [], [])
+    else:
+        dumped = dump(value, serde)
+    text = "\n".join(dict.fromkeys(dumped.strings))
+    draft = Draft(text, role=STATE, thread=thread, kind="state", payload=dumped.payload)
+    return draft, dumped.messages
+
+
+def is_channel(name: object) -> bool:
     """Whether a key of an input can be the name of a channel, which belongs to a schema."""
     return type(name) is str and name.isidentifier()

@@ -19,6 +19,7 @@ import dellm
 from dellm import Atom, Body, Cell, Draft, Place, TaskWrite, Written
 
 from .addresses import OTHERS, START, Address
+from .early_values import early_values
 from .objects import REFUSED, Objects
 from .origins import Origins
 from .shapes import dump
@@ -82,6 +83,8 @@ class Writer:
             for cid in (str(address.cid), *([checkpoint["id"]] if START in values else ())):
                 taking.note(self._ns, cid)
             taking.note_lists()
+            if not self._ns and self._said(DURABILITY) == "exit":
+                early_values.stored(workspace.owner, address.thread)
             if named is not None:
                 objects.settings.append((settings, named.id or REFUSED))
             self._done(objects, written, place)

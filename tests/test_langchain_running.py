@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
 from graphs import Parrot
 from langchain.agents import create_agent
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -195,3 +197,122 @@ def test_a_value_kept_after_its_source_was_forgotten_in_the_run_is_refused(
     )
     assert names(memory) == set()
     assert memory.scan("quokka", files=False).clean
+
+
+class Given(MessagesState):
+    note: Any
+
+
+SAVERS = ("ours", "exit", "another", "none")
+
+
+def keeper(memory: Memory, saver: str, *nodes: Any) -> Callable[..., Any]:
+    """Return a function that gives a graph what it runs on in a thread, and returns its state.
+
+    Its last node keeps the note, under the name of the thread and spelled backwards: only an edge
+    tells that it was made of the note.
+    """
+
+    def store(state: Given, config: RunnableConfig) -> None:
+        keep(memory, config["configurable"]["thread_id"], repr(state["note"])[::-1])
+
+    builder = StateGraph(Given)
+    builder.add_sequence([*nodes, ("store", store)])
+    builder.add_edge(START, nodes[0][0] if nodes else "store")
+    savers = {"another": InMemorySaver(), "none": None}
+    graph: Any = builder.compile(checkpointer=savers.get(saver, DeLLMSaver(memory)))
+    more = {"durability": "exit"} if saver == "exit" else {}
+
+    def run(thread: str, **given: Any) -> Any:
+        config = {"configurable": {"thread_id": thread}}
+        return graph.invoke({"messages": [("user", thread)], **given}, config, **more)
+
+    return run
+
+
+def holding(memory: Memory, word: str) -> list[int]:
+    return [one.id for one in memory.export() if word in one.text]
+
+
+@pytest.mark.parametrize("note", ["quokka", ["tea", "quokka"], {"code": "quokka"}, ("quokka", 1)])
+@pytest.mark.parametrize("saver", SAVERS)
+def test_what_is_kept_of_any_channels_value_goes_with_each_record_of_that(
+    memory: Memory, saver: str, note: Any
+) -> None:
+    run = keeper(memory, saver)
+    run("other", note="apples")
+    for at, thread in ((0, "one"), (-1, "two")):
+        run(thread, note=note)
+        assert names(memory) == {"other", thread}
+        teas = len(holding(memory, "tea"))
+        memory.forget(ids=[holding(memory, "quokka")[at]])
+        assert names(memory) == {"other"}
+        assert memory.scan("quokka", files=False).clean
+        assert len(holding(memory, "tea")) == teas
+    assert holding(memory, "apples")
+    assert memory.verify().ok
+
+
+@pytest.mark.parametrize("saver", SAVERS)
+def test_a_value_that_is_given_again_after_it_was_forgotten_counts_as_new(
+    memory: Memory, saver: str
+) -> None:
+    run = keeper(memory, saver)
+    for _ in range(2):
+        run("t", note="quokka")
+        assert names(memory) == {"t"}
+        memory.forget(ids=holding(memory, "quokka")[:1])
+        assert names(memory) == set()
+
+
+@pytest.mark.parametrize("saver", SAVERS)
+def test_what_a_node_made_of_a_channel_is_made_of_what_it_could_read(
+    memory: Memory, saver: str
+) -> None:
+    def rewrite(state: Given) -> dict[str, Any]:
+        return {"note": f"it is {state['messages'][-1].text[::-1]}"}
+
+    run = keeper(memory, saver, ("rewrite", rewrite))
+    run("quokka")
+    run("apples")
+    memory.forget(ids=holding(memory, "quokka")[:1])
+    assert names(memory) == {"apples"}
+    assert memory.scan("quokka"[::-1], files=False).clean
+    assert holding(memory, "it is selppa")
+
+
+def test_with_another_saver_what_an_earlier_run_was_given_is_kept_no_more_once_it_is_forgotten(
+    memory: Memory,
+) -> None:
+    run = keeper(memory, "another")
+    run("t", note="quokka")
+    memory.forget(ids=holding(memory, "quokka"))
+    assert names(memory) == set()
+    run("t")  # the other saver has the note still
+    assert names(memory) == set()
+    assert memory.scan("quokka", files=False).clean
+
+
+@pytest.mark.parametrize("saver", ["exit", "ours"])
+def test_what_is_forgotten_in_the_run_that_was_given_it_is_not_stored_at_its_end(
+    memory: Memory, saver: str
+) -> None:
+    def forget(state: Given) -> None:
+        keep(memory, "early", repr(state["note"])[::-1])
+        memory.forget(ids=holding(memory, "quokka"))
+
+    run = keeper(memory, saver, ("forget", forget))
+    run("t", note="quokka")
+    assert names(memory) == set()
+    assert memory.scan("quokka", files=False).clean
+    assert [one.text for one in memory.history("t")] == ["t"]
+
+
+def test_with_all_steps_stored_at_once_what_was_given_is_not_made_of_what_stands_beside_it(
+    memory: Memory,
+) -> None:
+    run = keeper(memory, "exit")
+    run("t", note="quokka")
+    memory.forget(ids=[one.id for one in memory.history("t")])
+    assert names(memory) == set()  # the node could read that, too
+    assert holding(memory, "quokka")
