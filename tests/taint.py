@@ -61,7 +61,8 @@ def compared(
         found.homeless |= {one for one in tokens if one not in owners}
         found.true |= {(owners[one], id_) for one in tokens if one in owners}
     found.true -= {(id_, id_) for id_ in carried}
-    known = {(id_, made) for id_ in carried for made in dependents(id_) if made != id_}
+    known = {(id_, made) for id_ in carried for made in dependents(id_) if made in carried}
+    known -= {(id_, id_) for id_ in carried}
     told = set(owners.values())  # of a record that says no token first nobody can tell
     found.missed = found.true - known
     found.extra = {pair for pair in known - found.true if pair[0] in told}
