@@ -209,12 +209,17 @@ VERBS: dict[str, dict[str, Any]] = {
     "items.sweep": {"family": "store"},
     "items.clear": {"family": "store", "prefix": ("a",)},
     "items.digest": {"parts": ["a", "b"]},
-    "conversations.read": {"thread": "t", "last": 1, "before": 2},
+    "conversations.read": {"thread": "t", "last": 1, "before": 2, "among": "kept"},
+    "conversations.after": {"thread": "t", "record": 1, "most": 1},
+    "conversations.some": {"thread": "t", "ids": [1]},
+    "conversations.spoken_by": {"thread": "t", "role": "user"},
+    "conversations.hide": {"thread": "t", "ids": [1], "archive": True},
     "conversations.add": {
         "thread": "t",
         "said": [Saying(Draft("kept", thread="t", framework_id="f"))],
         "trusted": 0,
         "ended": 0,
+        "only": [1],
     },
     "conversations.end": {"thread": "t"},
     "elsewhere.take": {

@@ -38,7 +38,7 @@ CORE = Path(dellm.__file__).parent
 SCOPED = (
     *("record", "embedding", "sequence", "edge", "tombstone", "ledger", "residue", "repeat"),
     *("line", "label", "checkpoint", "task_write", "ended", "keyword"),
-    *("item", "item_vector", "elsewhere"),
+    *("item", "item_vector", "elsewhere", "hidden"),
 )
 
 

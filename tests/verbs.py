@@ -150,7 +150,20 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
         for near in (None, np.ones(2, np.float32))
     ],
     "items.spaces": lambda m, _: m.items.spaces("store"),
-    "conversations.read": lambda m, _: [m.conversations.read(thread, last=9) for thread in THREADS],
+    "conversations.read": lambda m, _: [
+        m.conversations.read(thread, last=9, among=among)
+        for thread in THREADS
+        for among in ("shown", "archived", "kept", "all")
+    ],
+    "conversations.after": lambda m, _: [
+        each(lambda one, at=thread: m.conversations.after(at, one, 9), IDS) for thread in THREADS
+    ],
+    "conversations.some": lambda m, _: [
+        m.conversations.some(thread, list(IDS)) for thread in THREADS
+    ],
+    "conversations.spoken_by": lambda m, _: [
+        m.conversations.spoken_by(thread, role) for thread in THREADS for role in ("user", "system")
+    ],
     "elsewhere.gone": lambda m, _: m.elsewhere.gone("docs"),
     "elsewhere.same": lambda m, _: m.elsewhere.same("docs", {"zanzibar": "zanzibar"}),
     "elsewhere.noted": lambda m, _: m.elsewhere.noted("docs", ["zanzibar"]),
@@ -213,6 +226,11 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         attempted(lambda one=one: said_of(m, one)) for one in (1, 9, 99)
     ],
     "conversations.end": lambda m, _: m.conversations.end("a%"),
+    "conversations.hide": lambda m, _: [
+        m.conversations.hide("a%", list(IDS), archive=True),
+        m.conversations.hide("a_b"),
+        m.conversations.add("t", [], only=[1, 2]),
+    ],
     "elsewhere.take": lambda m, _: [
         m.elsewhere.take("docs", [document(f"said {of}", name, of=of)], noted=noted)
         for of in (None, 1, 9, 99)

@@ -96,7 +96,8 @@ def choose(
 def _recent(tx: Tx, scope: Scope, thread: str | None, choice: Choice, at: int) -> list[Chosen]:
     if not choice.last or thread is None:
         return []
-    found = reading.thread(tx, scope, thread, at, last=choice.last + len(choice.without))
+    last = choice.last + len(choice.without)
+    found = reading.thread(tx, scope, thread, at, last=last, among="kept")
     usable = [record for record in found if record.id not in choice.without][-choice.last :]
     total = len(usable)
     return [

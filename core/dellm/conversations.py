@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import LiteralString
 
-from . import discarding
-from .arguments import check_iterable, check_kind, check_text, check_whole, whole_numbers
+from . import discarding, hiding, storing
+from .arguments import (
+    check_flag,
+    check_iterable,
+    check_kind,
+    check_text,
+    check_whole,
+    whole_numbers,
+)
 from .cells import Atom, Sources
 from .checkpointing import Writing
 from .database import USABLE, Scope, Tx
@@ -76,10 +84,18 @@ class Conversations:
         self._runs = RunWrites(engine, workspace)
         self._endings: dict[str, _Ending] = {}
 
-    def read(self, thread: str, *, last: int | None = None, before: int | None = None) -> Said:
+    def read(
+        self,
+        thread: str,
+        *,
+        last: int | None = None,
+        before: int | None = None,
+        among: str = "shown",
+    ) -> Said:
         """Return the messages of a thread, or its newest `last`; only those before a record's id.
 
-        Raises InvalidInput, StorageError.
+        `among`: those the thread shows, the "archived" ones, "kept" (both), or "all": what was
+        dropped as well. Raises InvalidInput, StorageError.
         """
         _check_name(thread)
         for name, number in (("last=", last), ("before=", before)):
@@ -89,8 +105,9 @@ class Conversations:
         with self._engine.reading(self.workspace) as (tx, scope):
             rows = tx.all(
                 f"select {_COLUMNS} from record where ws = :ws and thread = :thread and {_SPOKEN} "
-                "and (cast(:before as bigint) is null or place < :before) "
-                "order by place desc, id desc limit :most",
+                "and (cast(:before as bigint) is null or place < coalesce((select b.place from "
+                "record b where b.ws = :ws and b.id = :before), :before)) "
+                f"and {hiding.among(among)} order by place desc, id desc limit :most",
                 ws=scope.ws,
                 thread=encode(thread),
                 at=self._engine.options.clock(),
@@ -101,16 +118,74 @@ class Conversations:
             generation, ended = _standing(tx, scope, thread)
             return Said(held(rows), generation, ended, len(rows) < most)
 
+    def after(self, thread: str, record: int, most: int) -> list[Held]:
+        """Return up to `most` of a thread's messages that come next after a record."""
+        _check_name(thread)
+        check_whole(record, "record=")
+        check_whole(most, "most=")
+        return self._held(
+            thread,
+            "and place > (select a.place from record a where a.ws = :ws and a.id = :record) "
+            "order by place, id limit :most",
+            record=record,
+            most=max(most, 0),
+        )
+
+    def some(self, thread: str, ids: Sequence[int]) -> list[Held]:
+        """Return those of a thread's messages, in its order, of which the ids are given."""
+        _check_name(thread)
+        ids = whole_numbers(ids, "ids=")
+        return self._held(thread, "and id in :ids order by place, id", ids=ids)
+
+    def spoken_by(self, thread: str, role: str) -> list[Held]:
+        """Return the messages of one role in a thread, oldest first."""
+        _check_name(thread)
+        check_text(role, "role=")
+        return self._held(thread, "and role = :role order by place, id", role=encode(role))
+
+    def _held(self, thread: str, rest: LiteralString, **values: object) -> list[Held]:
+        with self._engine.reading(self.workspace) as (tx, scope):
+            rows = tx.all(
+                f"select {_COLUMNS} from record where ws = :ws and thread = :thread and {_SPOKEN} "
+                f"and {hiding.AMONG['shown']} {rest}",
+                ws=scope.ws,
+                thread=encode(thread),
+                at=self._engine.options.clock(),
+                **values,
+            )
+            return held(rows)
+
+    def hide(self, thread: str, ids: Sequence[int] | None = None, *, archive: bool = False) -> None:
+        """Let a thread no longer show messages of it, or any of them where `ids` is None.
+
+        Nothing is forgotten by that: they and all that was made from them stay, and a forget finds
+        them. What is dropped is in no later context or search; what is archived may be.
+        """
+        _check_name(thread)
+        ids = None if ids is None else whole_numbers(ids, "ids=")
+        check_flag(archive, "archive=")
+        with self._engine.writing(self.workspace) as (tx, scope):
+            storing.lock(tx, scope.ws)
+            theirs = hiding.of_thread(tx, scope, thread)
+            meant = theirs if ids is None else [one for one in ids if one in theirs]
+            hiding.hide(tx, scope.ws, meant, hiding.ARCHIVED if archive else hiding.DROPPED)
+
     def add(
-        self, thread: str, said: Sequence[Saying], *, trusted: int = -1, ended: int | None = None
+        self,
+        thread: str,
+        said: Sequence[Saying],
+        *,
+        trusted: int = -1,
+        ended: int | None = None,
+        only: Sequence[int] | None = None,
     ) -> int:
         """Add messages to a thread, in one transaction; return the workspace's generation.
 
         One that is there already, whatever it says, is not stored again; one that was erased, or
         was made from what was erased or redacted, is refused. `trusted` is the generation in which
         the caller knew all the parents to be there. `ended`: when the thread had last been ended
-        as the caller knew it; if it was ended since, all is refused. Raises InvalidInput,
-        StorageError.
+        as the caller knew it; if it was ended since, all is refused. `only`: of the messages that
+        are there, the thread shows these and drops all others. Raises InvalidInput, StorageError.
         """
         _check_name(thread)
         check_iterable(said, "said=")
@@ -122,6 +197,8 @@ class Conversations:
             if ended is not None and ended != (discarding.ended_at(tx, scope, thread) or NEVER):
                 _refuse(tx, scope, said, writing.desk.at)
                 return writing.generation
+            if only is not None:
+                hiding.show_only(tx, scope, thread, whole_numbers(only, "only="))
             making = _Making(_there(tx, scope, thread, said), self._before(writing, thread, said))
             atoms = {one: making.add(one) for one in said}
             Settling(writing.desk, writing).settle(atoms.values())

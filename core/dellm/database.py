@@ -35,6 +35,10 @@ UNUSABLE: LiteralString = (
     "select id from record where ws = :ws and (status <> 0 or retention_until is not null) "
     f"and not ({USABLE})"
 )
+# With what was dropped from its thread: it may be forgotten, and is in no prompt.
+UNASKED: LiteralString = (
+    f"{UNUSABLE} union all select record from hidden where ws = :ws and how = 1"
+)
 
 
 def now() -> int:
@@ -60,11 +64,18 @@ class Filter:
     """Which records a search may return; applied before ranking.
 
     `at` is the present in microseconds: what expired by then is out. `thread` None is any thread.
+    `dropped`: also messages that their thread dropped.
     """
 
     at: int
     thread: str | None = None
     without: frozenset[int] = frozenset()
+    dropped: bool = False
+
+    @property
+    def left_out(self) -> LiteralString:
+        """The statement that finds what must not be returned, whatever its thread."""
+        return UNUSABLE if self.dropped else UNASKED
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from . import (
+    hiding,
     item_rows,
     ledger,
     planning,
@@ -148,6 +149,7 @@ def _replace(
     _stand_in(tx, scope.ws, stood, made)
     item_rows.stand_in(tx, scope.ws, named, made)
     surviving.attach(tx, scope, left, made)
+    hiding.settle(tx, scope.ws, plan.ids, made)
     redacted = {old: new for old, new in made.items() if old not in anew}
     return rows, redacted, {old: made[old] for old in anew}
 
@@ -303,10 +305,9 @@ def _unname(tx: Tx, ws: int, threads: Collection[str]) -> None:
     )
 
 
-def _cut(tx: Tx, ws: int, nodes: Sequence[int]) -> int:
-    listed = list(nodes)
-    into = tx.run("delete from edge where ws = :ws and child in :nodes", ws=ws, nodes=listed)
-    out = tx.run("delete from edge where ws = :ws and parent in :nodes", ws=ws, nodes=listed)
+def _cut(tx: Tx, ws: int, nodes: list[int]) -> int:
+    into = tx.run("delete from edge where ws = :ws and child in :nodes", ws=ws, nodes=nodes)
+    out = tx.run("delete from edge where ws = :ws and parent in :nodes", ws=ws, nodes=nodes)
     return into + out
 
 

@@ -243,7 +243,7 @@ def _alike(
 ) -> Iterable[tuple[int, str]]:
     if threshold is None:
         return
-    keep = Filter(at=look.at, without=frozenset(going))
+    keep = Filter(look.at, None, frozenset(going), dropped=True)
     for vector in _meanings(tx, scope, plan):
         for id_, score in search.by_meaning(tx, scope.ws, vector, 10, threshold, keep):
             yield id_, f"means much the same (cosine {score:.2f})"

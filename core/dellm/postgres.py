@@ -220,7 +220,7 @@ class PostgresTx:
             "with scored as materialized ("
             " select id, data <#> :query as distance from embedding"
             " where ws = :ws and id <> all(cast(:without as bigint[]))"
-            f" and id not in ({database.UNUSABLE})"
+            f" and id not in ({keep.left_out})"
             " and (cast(:thread as text) is null or id in"
             "  (select id from record where ws = :ws and thread = :thread))) "
             "select id, -distance from scored order by distance, id limit :limit",

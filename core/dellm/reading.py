@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from . import hiding
 from .database import USABLE, Scope, Tx
 from .encoding import encode
 from .errors import InvalidInput, NotFound
@@ -38,11 +39,18 @@ def several(tx: Tx, scope: Scope, ids: Sequence[int], at: int | None) -> dict[in
 
 
 def thread(
-    tx: Tx, scope: Scope, name: str, at: int, *, last: int | None = None, before: int | None = None
+    tx: Tx,
+    scope: Scope,
+    name: str,
+    at: int,
+    *,
+    last: int | None = None,
+    before: int | None = None,
+    among: str = "all",
 ) -> list[Record]:
     """Return the usable records of a thread in order; the newest `last` of them, if given.
 
-    `before` leaves out what stands at or after that record's place.
+    `before` leaves out what stands at or after that record's place; `among` is as in hiding.AMONG.
     """
     if last is not None and last < 0:
         raise InvalidInput("last= is zero or more.")
@@ -50,6 +58,7 @@ def thread(
         f"select {COLUMNS} from record where ws = :ws and thread = :thread and {USABLE} "
         "and kind <> 'state' "
         "and (cast(:before as bigint) is null or place < :before) "
+        f"and {hiding.among(among)} "
         "order by place desc, id desc limit :last",
         ws=scope.ws,
         thread=encode(name),

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from .database import UNUSABLE, Filter, Tx, Vector
+from .database import Filter, Tx, Vector
 from .encoding import decode
 from .terms import distinct, terms
 
@@ -80,7 +80,7 @@ def _heaviest(
 
 def _left_out(tx: Tx, ws: int, keep: Filter) -> set[int]:
     """Return what the filter forbids, so that it is gone before anything is ranked."""
-    found = tx.all(UNUSABLE, ws=ws, at=keep.at)
+    found = tx.all(keep.left_out, ws=ws, at=keep.at)
     if keep.thread is not None:
         found += tx.all(
             "select id from record where ws = :ws and thread <> :thread", ws=ws, thread=keep.thread

@@ -252,7 +252,7 @@ def _alike(tx: Tx, scope: Scope, selector: Selector, look: Look) -> dict[int, st
     if selector.vector is None or selector.threshold is None:
         raise SelectorError("Search by meaning needs an embedder.")
     hits = search.by_meaning(
-        tx, scope.ws, selector.vector, 1 << 31, selector.threshold, Filter(at=look.at)
+        tx, scope.ws, selector.vector, 1 << 31, selector.threshold, Filter(look.at, dropped=True)
     )
     return {id_: f"means the same (cosine {score:.2f})" for id_, score in hits}
 

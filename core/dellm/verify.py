@@ -66,6 +66,11 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
         " (select 1 from item i where i.ws = :ws and i.record = v.record)",
     ),
     (
+        "hidden message(s) without a record",
+        "select count(*) from hidden h where h.ws = :ws and not exists"
+        " (select 1 from record r where r.ws = :ws and r.id = h.record)",
+    ),
+    (
         "checkpoint(s) of a line that is not there",
         "select count(*) from checkpoint c where c.ws = :ws and not exists"
         " (select 1 from line l where l.ws = :ws and l.id = c.line)",
