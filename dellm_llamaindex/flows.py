@@ -13,6 +13,8 @@ from llama_index.core.schema import BaseNode
 
 from .tags import Owner
 
+ERASED = 0  # a record that nobody has: what is made from it is refused
+
 
 @dataclass(slots=True, eq=False)
 class Flow:

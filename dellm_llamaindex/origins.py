@@ -15,15 +15,15 @@ from llama_index.core.schema import BaseNode
 
 from dellm import Draft, Memory, Saying
 
+from . import purging
 from .documents import records_of
-from .flows import Flow, Output
+from .flows import ERASED, Flow, Output
 from .prompts import everything
 from .replies import outputs_of, told
 from .scopes import Scope, current, guard, outside, took
 from .tags import Owner, digest_of, tag, tag_of
 
 Drawn = Callable[[ChatMessage, str], Draft]  # of a message and the framework id of its record
-ERASED = 0  # a parent that nobody has: what is made from it is refused
 _ASKING = frozenset({"system", "user", "developer"})
 
 
@@ -75,6 +75,7 @@ def sayings(
     in `messages`. Without it such a message depends on all of its thread.
     Call `settle` when they are stored.
     """
+    purging.watch(memory)
     scope = scope or current()
     making = _Making(memory, scope, before)
     for one in messages:

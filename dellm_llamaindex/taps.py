@@ -32,6 +32,7 @@ from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
 from .calls import calls
+from .documents import note_of
 from .flows import Flow
 from .replies import leftovers, whose
 from .scopes import Scope, current, guard, scopes, took
@@ -157,6 +158,11 @@ def _take_nodes(scope: Scope | None, nodes: object) -> None:
     for one in nodes if isinstance(nodes, list) else ():
         if not isinstance(one, NodeWithScore):
             return
+        if scope is None:
+            # Nobody knows whose turn it is, so only what is a record of somebody's is noted.
+            if (known := note_of(one.node)) is not None and known.record:
+                flow.read(known.owner, [known.record])
+            continue
         held, key = one.node, one.node.node_id
         while key in flow.nodes and flow.nodes[key] is not held:
             key += "+"
