@@ -168,6 +168,13 @@ def show(text: str) -> str:
     return f"{fresh('T')} is shown with {repeated(text)}"
 
 
+def given_context(tool: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a tool be given the workflow's context: a FunctionTool does not read quoted types."""
+    tool.__annotations__["ctx"] = Context
+    return tool
+
+
+@given_context
 async def note(ctx: Context, text: str) -> str:
     """Write into the state what the call says."""
     said = f"{fresh('T')} is noted with {repeated(text)}"
@@ -221,8 +228,10 @@ class Agents:
         self.kit.contexts.append((self.agent, context))
 
     async def __call__(self, text: str) -> None:
-        for model in self.models():
-            model.then(*self.kit.draw.choice(self.plans))
+        for name, model in self.models().items():
+            steps = self.kit.draw.choice(self.plans)
+            other = "first" if name == "second" else "second"
+            model.then(*(_handed_to(other, step) for step in steps))
         given: dict[str, Any] = {"memory": self.memory, **self.more}
         if self.context is not None:
             given["ctx"] = self.context
@@ -234,9 +243,18 @@ class Agents:
             if self.shared == "json" and self.context is not None:
                 self._take(restored(self.agent, self.context))
 
-    def models(self) -> list[Any]:
-        agents = getattr(self.agent, "agents", None)
-        return [one.llm for one in (agents.values() if agents else [self.agent])]
+    def models(self) -> dict[str, Any]:
+        """Return the models by the names of their agents."""
+        agents = getattr(self.agent, "agents", None) or {"": self.agent}
+        return {name: one.llm for name, one in agents.items()}
+
+
+def _handed_to(other: str, step: Step) -> Step:
+    return (
+        step
+        if isinstance(step, str)
+        else [one.replace("handoff", f"handoff:{other}") for one in step]
+    )
 
 
 def restored(agent: Any, held: Context) -> Context:
@@ -308,7 +326,7 @@ def handoff(kit: Kit, memory: BaseMemory, shared: str) -> Turn:
     first = caller(kit, name="first", description="Begins.", can_handoff_to=["second"])
     second = caller(kit, name="second", description="Ends.", can_handoff_to=["first"])
     flow = AgentWorkflow(agents=[first, second], root_agent="first")
-    plans = ((), (["look"],), (["handoff:second"], ["look"]), (["look"], ["handoff:second"]))
+    plans = ((), (["look"],), (["handoff"], ["look"]), (["look"], ["handoff"]))
     return Agents(kit, flow, memory, shared, plans)
 
 
@@ -317,7 +335,7 @@ def handoff_with_state(kit: Kit, memory: BaseMemory, shared: str) -> Turn:
     first = caller(kit, tools, name="first", description="Begins.", can_handoff_to=["second"])
     second = caller(kit, tools, name="second", description="Ends.", can_handoff_to=["first"])
     flow = AgentWorkflow(agents=[first, second], root_agent="first", initial_state={"mood": "calm"})
-    plans = ((), (["look"],), (["note"], ["handoff:second"]), (["handoff:second"], ["note"]))
+    plans = ((), (["look"],), (["note"], ["handoff"]), (["handoff"], ["note"]))
     return Agents(kit, flow, memory, shared, plans)
 
 
