@@ -19,7 +19,8 @@ from typing import Any, Protocol, cast
 
 from llama_index.core.schema import BaseNode, ImageNode, MetadataMode
 
-from dellm import Atom, Draft, Foreign, Memory, NotFound, Plan, Receipt, Sources
+from dellm import Atom, Draft, Foreign, Memory, NotFound, Plan, Receipt, SelectorError, Sources
+from dellm.adapting import Selection
 
 from .tags import Owner
 
@@ -91,7 +92,7 @@ def plan_document(memory: Memory, ref_doc_id: str, **options: Any) -> Plan:
     tracked. `options` as for Memory.plan, without selectors.
     """
     holders.take(memory, ref_doc_id)
-    return memory.plan(where=_document(ref_doc_id), **options)
+    return memory.plan(**_document(memory, ref_doc_id), **options)
 
 
 def forget_document(memory: Memory, ref_doc_id: str, **options: Any) -> Receipt:
@@ -100,11 +101,17 @@ def forget_document(memory: Memory, ref_doc_id: str, **options: Any) -> Receipt:
     `options` as for Memory.forget, without selectors. Raises NothingMatched where none is known.
     """
     holders.take(memory, ref_doc_id)
-    return memory.forget(where=_document(ref_doc_id), **options)
+    return memory.forget(**_document(memory, ref_doc_id), **options)
 
 
-def _document(ref_doc_id: str) -> dict[str, str]:
-    return {"kind": "document", DOCUMENT: ref_doc_id}
+def _document(memory: Memory, ref_doc_id: str) -> Selection:
+    """Return the selector of a document's records; by their ids where there are no others."""
+    where = {"kind": "document", DOCUMENT: ref_doc_id}
+    try:
+        memory.plan(where=where, suspects=False)
+    except SelectorError:
+        return Selection(ids=[one.id for one in memory.plan(everything=True).matches])
+    return Selection(where=where)
 
 
 # notes on nodes

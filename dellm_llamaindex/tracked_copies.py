@@ -1,0 +1,229 @@
+"""Deleting from a user's own index or vector store what was forgotten, by the ids of its nodes.
+
+A delete that fails is tried again at the next use; until then it is said to be pending, and the
+nodes are left out of everything that is found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
+
+from llama_index.core.schema import BaseNode
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from dellm import Memory, UnsupportedHere
+
+from .documents import text_of
+
+LOG = logging.getLogger("dellm.llamaindex")
+IN_A_ROW = 3  # single deletes that fail before the rest is left for later
+T = TypeVar("T")
+
+
+class Hands(Protocol):
+    """How others are reached: from threads, or in an event loop."""
+
+    async def delete(self, store: BasePydanticVectorStore, names: list[str]) -> None:
+        """Delete nodes from a vector store; raises anything when that failed."""
+
+    async def find(self, store: BasePydanticVectorStore, names: list[str]) -> list[BaseNode]:
+        """Return nodes of a vector store; raises anything when it cannot tell."""
+
+    async def ask(self, call: Callable[..., T], *said: Any) -> T:
+        """Call what waits for a database or a file."""
+
+
+class Sync:
+    """Calls that return at once: a coroutine made of them never waits."""
+
+    async def delete(self, store: BasePydanticVectorStore, names: list[str]) -> None:
+        """As the store's."""
+        store.delete_nodes(names)
+
+    async def find(self, store: BasePydanticVectorStore, names: list[str]) -> list[BaseNode]:
+        """As the store's."""
+        return store.get_nodes(names)
+
+    async def ask(self, call: Callable[..., T], *said: Any) -> T:
+        """Call it here and now."""
+        return call(*said)
+
+
+class Async:
+    """Calls through the stores' own async methods."""
+
+    async def delete(self, store: BasePydanticVectorStore, names: list[str]) -> None:
+        """As the store's."""
+        await store.adelete_nodes(names)
+
+    async def find(self, store: BasePydanticVectorStore, names: list[str]) -> list[BaseNode]:
+        """As the store's."""
+        return await store.aget_nodes(names)
+
+    async def ask(self, call: Callable[..., T], *said: Any) -> T:
+        """Call it in another thread."""
+        return await asyncio.to_thread(call, *said)
+
+
+class Keeper(Protocol):
+    """An index or a vector store that keeps nodes."""
+
+    async def texts(self, names: list[str], hands: Hands) -> dict[str, str]:
+        """Return what nodes say by their ids, of those that are there; some may be missing."""
+
+    async def delete(self, names: list[str], hands: Hands) -> list[str]:
+        """Delete nodes by their ids; return the ids of what may still be there."""
+
+
+class Copies:
+    """The copies that one index or vector store keeps of the documents in memory. Thread-safe."""
+
+    def __init__(self, keeper: Keeper, memory: Memory, name: str) -> None:
+        self._keeper, self._memory, self._name = keeper, memory, name
+        self._guard = threading.RLock()
+        self._clean: int | None = None  # the generation in which there were none to delete
+
+    def pending(self) -> list[str]:
+        """Return the ids of the nodes that are forgotten and still to be deleted."""
+        return self._memory.elsewhere.gone(self._name)
+
+    def again(self) -> None:
+        """Look again at the next use, whether or not anything was forgotten since."""
+        self._clean = None
+
+    def sync(self) -> int:
+        """Delete what was forgotten; return how many nodes could not be deleted."""
+        with self._guard:
+            generation, gone = self._to_do()
+            left = at_once(self._deleted(gone, Sync())) if gone else []
+            self._done(generation, gone, left)
+        return len(left)
+
+    async def a_sync(self) -> int:
+        """As sync, in an event loop, through the store's own async methods."""
+        generation, gone = await asyncio.to_thread(self._to_do)
+        left = await self._deleted(gone, Async()) if gone else []
+        await asyncio.to_thread(self._done, generation, gone, left)
+        return len(left)
+
+    async def _deleted(self, gone: list[str], hands: Hands) -> list[str]:
+        """Delete what still says what was forgotten; return the ids of what may still be there.
+
+        Somebody may have put another node there under the same id, past the tracking.
+        """
+        try:
+            there = await self._keeper.texts(gone, hands)
+            same = await hands.ask(self._memory.elsewhere.same, self._name, there)
+            wanted = [one for one in gone if one in same or one not in there]
+            return await self._keeper.delete(wanted, hands) if wanted else []
+        except Exception:  # noqa: BLE001 - another system's failure, of whatever kind: it is tried again
+            return list(gone)
+
+    def _to_do(self) -> tuple[int, list[str]]:
+        generation = self._memory.checkpoints.generation()
+        if self._clean == generation:
+            return generation, []
+        return generation, self.pending()
+
+    def _done(self, generation: int, gone: Sequence[str], left: Sequence[str]) -> None:
+        deleted = set(gone) - set(left)
+        if deleted:
+            self._memory.elsewhere.drop(self._name, sorted(deleted), gone=True)
+        if left:
+            LOG.warning(
+                "%d forgotten nodes could not be deleted from the index or store tracked as %r; "
+                "they are not returned, and it is tried again.",
+                len(left),
+                self._name,
+            )
+        else:
+            self._clean = generation
+
+
+class StoreKeeper:
+    """A vector store by itself."""
+
+    def __init__(self, store: BasePydanticVectorStore) -> None:
+        self._store = store
+
+    async def texts(self, names: list[str], hands: Hands) -> dict[str, str]:
+        """Return what nodes say by their ids, where the store can tell."""
+        return await stored_texts(self._store, names, hands)
+
+    async def delete(self, names: list[str], hands: Hands) -> list[str]:
+        """Delete nodes by their ids; return the ids of what may still be there."""
+        return await deleted(self._store, names, hands)
+
+
+async def stored_texts(
+    store: BasePydanticVectorStore, names: list[str], hands: Hands
+) -> dict[str, str]:
+    """Return what nodes say by their ids, none where the store cannot tell."""
+    if not store.stores_text:
+        return {}
+    try:
+        return {one.node_id: text_of(one) for one in await hands.find(store, names)}
+    except Exception:  # noqa: BLE001 - many stores cannot: then the ids have to do
+        return {}
+
+
+async def deleted(store: BasePydanticVectorStore, names: list[str], hands: Hands) -> list[str]:
+    """Delete nodes from a vector store; return the ids of what may still be there."""
+    done = await _delete(store, names, hands)
+    there = await _there(store, names, hands)
+    if there is None:
+        return [] if done else await _one_by_one(store, names, hands)
+    return there if done or not there else await _one_by_one(store, there, hands)
+
+
+async def _there(
+    store: BasePydanticVectorStore, names: list[str], hands: Hands
+) -> list[str] | None:
+    """Return which of the ids a store has, None where it cannot tell."""
+    if isinstance(store, SimpleVectorStore):
+        return [one for one in names if one in store.data.embedding_dict]
+    try:
+        found = {one.node_id for one in await hands.find(store, names)}
+    except Exception:  # noqa: BLE001 - many stores cannot: then what it said of the delete has to do
+        return None
+    return [one for one in names if one in found]
+
+
+async def _one_by_one(
+    store: BasePydanticVectorStore, names: Sequence[str], hands: Hands
+) -> list[str]:
+    """Delete one after the other: some stores refuse all for one id that is not there."""
+    left: list[str] = []
+    failed = 0
+    for at, one in enumerate(names):
+        if failed == IN_A_ROW:
+            return [*left, *names[at:]]
+        done = await _delete(store, [one], hands)
+        failed = 0 if done else failed + 1
+        if not done:
+            left.append(one)
+    return left
+
+
+async def _delete(store: BasePydanticVectorStore, names: list[str], hands: Hands) -> bool:
+    try:
+        await hands.delete(store, names)
+    except Exception:  # noqa: BLE001 - another system's failure, of whatever kind: it is tried again
+        return False
+    return True
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        found: T = end.value
+        return found
+    work.close()
+    raise UnsupportedHere("A call that was to return at once waits.")

@@ -1,0 +1,569 @@
+"""A user's own index, store or retriever: what is forgotten is deleted there and never found."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core import (
+    Document,
+    DocumentSummaryIndex,
+    SimpleKeywordTableIndex,
+    StorageContext,
+    SummaryIndex,
+    TreeIndex,
+    VectorStoreIndex,
+    load_index_from_storage,
+)
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.base import BaseIndex
+from llama_index.core.llms import MockLLM
+from llama_index.core.response_synthesizers import TreeSummarize
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.vector_stores.types import VectorStoreQuery
+from llama_indexes import TextStore, Words, chunk, index_of, sentences
+
+from dellm import ContextForgotten, InvalidInput, Memory, NothingMatched
+from dellm_llamaindex.documents import forget_document, note_of, plan_document, records_of
+from dellm_llamaindex.tracking import track
+
+Opened = Callable[..., Memory]
+
+
+def texts(found: list[NodeWithScore]) -> list[str]:
+    return [one.node.get_content() for one in found]
+
+
+def all_of(index: BaseIndex[Any]) -> str:
+    """Return all that an index keeps, as its files would have it."""
+    context = index.storage_context
+    said = [context.docstore.to_dict(), index.index_struct.to_dict()]
+    said += [one.to_dict() for one in context.vector_stores.values() if hasattr(one, "data")]
+    return json.dumps(said, default=str)
+
+
+@pytest.fixture
+def index() -> VectorStoreIndex:
+    return index_of([chunk("the grey cat sleeps"), chunk("the old dog barks", "other")])
+
+
+def record(found: list[NodeWithScore], text: str) -> int:
+    return next(one.metadata["dellm_record"] for one in found if text in one.text)
+
+
+def test_what_an_index_finds_is_a_record_and_the_index_stays_what_it_is(
+    memory: Memory, index: VectorStoreIndex
+) -> None:
+    tracked = track(index, memory)
+    assert isinstance(tracked, VectorStoreIndex)
+    assert tracked.docstore is index.docstore
+    found = tracked.as_retriever(similarity_top_k=2).retrieve("cat")
+    assert sorted(one.text for one in memory.export()) == [
+        "the grey cat sleeps",
+        "the old dog barks",
+    ]
+    assert {one.metadata["dellm_record"] for one in found} == {1, 2}
+    assert [one.score for one in found] == sorted((one.score or 0 for one in found), reverse=True)
+    assert "dellm_record" not in all_of(index)
+    untracked = index.as_retriever(similarity_top_k=2).retrieve("cat")
+    assert texts(untracked) == texts(found)
+    assert tracked.as_retriever(similarity_top_k=2).retrieve("cat") == found
+
+
+def test_forgetting_deletes_the_node_everywhere_in_the_index_and_nothing_else(
+    memory: Memory, index: VectorStoreIndex
+) -> None:
+    tracked = track(index, memory)
+    found = tracked.as_retriever(similarity_top_k=2).retrieve("cat")
+    kept = next(one for one in found if "dog" in one.text)
+    memory.forget(ids=[record(found, "cat")])
+    assert texts(index.as_retriever(similarity_top_k=2).retrieve("cat")) == ["the old dog barks"]
+    assert "grey" not in all_of(index)
+    assert tracked.pending == []
+    again = tracked.as_retriever(similarity_top_k=2).retrieve("cat")
+    assert again[0].metadata == kept.metadata
+    assert memory.verify().ok
+    assert memory.elsewhere.places() == [f"VectorStoreIndex {index.index_id}"]
+
+
+def test_forgetting_a_document_takes_what_was_never_found_as_well(memory: Memory) -> None:
+    text = "My name is Ann Example of Paris. I was born in May in Rome. I like green tea very much."
+    index = index_of([*sentences(text, "ann"), chunk("the old dog barks", "dog")])
+    tracked = track(index, memory)
+    found = tracked.as_retriever(similarity_top_k=1).retrieve("Ann")
+    assert len(list(memory.export())) == 1
+    reply = memory.record("Ann!", context=[found[0].metadata["dellm_record"]])
+    plan = plan_document(memory, "ann")
+    assert reply.id in plan.ids
+    assert len(plan.ids) > 2
+    receipt = forget_document(memory, "ann")
+    assert index.docstore.get_ref_doc_info("ann") is None
+    assert all(word not in all_of(index) for word in ("Ann", "Rome", "green", '"ann"'))
+    assert texts(index.as_retriever(similarity_top_k=9).retrieve("Ann")) == ["the old dog barks"]
+    assert forget_document(memory, "ann") == receipt
+    with pytest.raises(NothingMatched):
+        forget_document(memory, "nothing of the kind")
+
+
+def test_the_neighbours_of_a_node_say_nothing_of_it_any_more(memory: Memory) -> None:
+    text = "My name is Ann Example of Paris. I was born in May in Rome. I like green tea very much."
+    nodes = sentences(text, "ann")
+    assert len(nodes) > 1
+    index = index_of(nodes)
+    tracked = track(index, memory, everything=True)
+    assert len(list(memory.export())) == len(nodes)
+    memory.forget(quote="Paris")
+    gone = nodes[0]
+    assert gone.node_id not in all_of(index)
+    assert gone.hash not in all_of(index)
+    left = tracked.as_retriever(similarity_top_k=9).retrieve("tea")
+    assert len(left) == len(nodes) - 1
+    assert next(one for one in left if "Rome" in one.text or "tea" in one.text)
+
+
+def test_a_whole_document_that_a_pipeline_keeps_goes_with_a_part_of_it(memory: Memory) -> None:
+    text = "My name is Ann Example of Paris. I was born in May in Rome. I like green tea very much."
+    index = index_of(sentences(text, "ann"))
+    index.docstore.add_documents([Document(text=text, id_="ann")])
+    track_ = track(index, memory, everything=False)
+    forgotten = track_.as_retriever(similarity_top_k=1).retrieve("Paris")
+    memory.forget(ids=[forgotten[0].metadata["dellm_record"]])
+    assert "Paris" not in all_of(index)
+
+
+@pytest.mark.parametrize("how", ["insert", "insert_nodes", "ainsert", "ainsert_nodes", "refresh"])
+async def test_what_is_added_is_a_record_at_once_and_erased_content_is_not_added_again(
+    memory: Memory, index: VectorStoreIndex, how: str
+) -> None:
+    tracked = track(index, memory)
+
+    async def add(text: str, document: str) -> None:
+        if how == "insert":
+            tracked.insert(Document(text=text, id_=document))
+        elif how == "insert_nodes":
+            tracked.insert_nodes([chunk(text, document)])
+        elif how == "ainsert":
+            await tracked.ainsert(Document(text=text, id_=document))
+        elif how == "ainsert_nodes":
+            await tracked.ainsert_nodes([chunk(text, document)])
+        else:
+            tracked.refresh_ref_docs([Document(text=text, id_=document)])
+
+    await add("a red parrot talks", "parrot")
+    await add("a blue whale sings", "whale")
+    assert sorted(one.text for one in memory.export()) == [
+        "a blue whale sings",
+        "a red parrot talks",
+    ]
+    memory.forget(quote="red parrot")
+    assert "parrot talks" not in all_of(index)
+    await add("a red parrot talks", "parrot")
+    assert "parrot talks" not in all_of(index)
+    found = await tracked.as_retriever(similarity_top_k=9).aretrieve("parrot")
+    assert sorted(texts(found)) == [
+        "a blue whale sings",
+        "the grey cat sleeps",
+        "the old dog barks",
+    ]
+    assert tracked.pending == []
+
+
+def test_a_found_node_that_is_added_to_another_index_goes_with_its_record(
+    memory: Memory, index: VectorStoreIndex
+) -> None:
+    first = track(index, memory)
+    found = first.as_retriever().retrieve("cat")
+    second = index_of([])
+    other = track(second, memory)
+    other.insert_nodes([one.node for one in found])
+    assert "dellm_record" not in all_of(second)
+    memory.forget(ids=[record(found, "cat")])
+    assert "grey" not in all_of(index)
+    assert "grey" not in all_of(second)
+
+
+def test_deleting_from_the_index_is_no_forgetting(memory: Memory, index: VectorStoreIndex) -> None:
+    tracked = track(index, memory)
+    found = tracked.as_retriever(similarity_top_k=2).retrieve("cat")
+    tracked.delete_nodes([found[0].node_id], delete_from_docstore=True)
+    assert memory.get(found[0].metadata["dellm_record"]).text == found[0].text
+    memory.forget(ids=[found[0].metadata["dellm_record"]])
+    assert tracked.pending == []
+
+
+def summaries_of(nodes: list[Any]) -> DocumentSummaryIndex:
+    llm = MockLLM()
+    return DocumentSummaryIndex(
+        nodes, llm=llm, embed_model=Words(), response_synthesizer=TreeSummarize(llm=llm)
+    )
+
+
+@pytest.mark.parametrize("make", [SummaryIndex, summaries_of, SimpleKeywordTableIndex])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_other_kinds_of_index_lose_what_is_forgotten(
+    memory: Memory, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from llama_index.core import Settings
+
+    monkeypatch.setattr(Settings, "_embed_model", Words())
+    monkeypatch.setattr(Settings, "_llm", MockLLM())
+    nodes = [chunk("the grey cat sleeps", "cat"), chunk("the grey mouse runs", "mouse")]
+    nodes.append(chunk("a second page of it", "cat"))
+    index = make(nodes)
+    tracked = track(index, memory)
+    options = {"similarity_top_k": 5} if make is summaries_of else {}
+    retriever = tracked.as_retriever(**options)
+    found = retriever.retrieve("grey")
+    assert len(found) >= 2
+    memory.forget(ids=[record(found, "cat sleeps")])
+    assert tracked.pending == []
+    assert "cat sleeps" not in all_of(index)
+    left = texts(tracked.as_retriever(**options).retrieve("grey"))
+    assert "the grey mouse runs" in left
+    assert all("cat sleeps" not in one for one in left)
+    forget_document(memory, "mouse")
+    assert "mouse" not in all_of(index)
+
+
+def test_a_summary_that_held_it_is_not_kept_for_the_rest_of_its_document(
+    memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    index = summaries_of([chunk("the grey cat sleeps", "cat"), chunk("a second page", "cat")])
+    tracked = track(index, memory)
+    found = tracked.as_retriever().retrieve("grey")
+    assert len(found) == 2
+    with caplog.at_level(logging.WARNING, logger="dellm.llamaindex"):
+        memory.forget(ids=[record(found, "cat sleeps")])
+    assert "1 nodes are not found any more" in caplog.text
+    assert "grey" not in caplog.text
+    assert tracked.as_retriever().retrieve("grey") == []
+    assert index.docstore.get_document(found[1].node_id) is not None
+    assert "grey cat" not in all_of(index)
+    tracked.insert_nodes([index.docstore.get_node(found[1].node_id)])
+    assert texts(tracked.as_retriever().retrieve("page")) == ["a second page"]
+
+
+def test_an_index_that_cannot_delete_keeps_it_noted_and_does_not_give_it(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from llama_index.core import Settings
+
+    monkeypatch.setattr(Settings, "_llm", MockLLM())
+    index = TreeIndex([chunk("the grey cat sleeps"), chunk("the old dog barks", "other")])
+    tracked = track(index, memory)
+    found = tracked.as_retriever(retriever_mode="all_leaf").retrieve("cat")
+    assert len(found) == 2
+    receipt = memory.forget(ids=[record(found, "cat")])
+    assert len(tracked.pending) == 1
+    assert tracked.sync() == 1
+    assert memory.receipts()[-1].level == "erased"
+    assert any("still to be deleted" in one for one in memory.receipts()[-1].out_of_reach)
+    assert receipt.ids
+    left = tracked.as_retriever(retriever_mode="all_leaf").retrieve("cat")
+    assert texts(left) == ["the old dog barks"]
+    assert "could not be deleted" in caplog.text
+    assert "grey" not in caplog.text
+
+
+def store_with(*nodes: TextNode, **options: Any) -> TextStore:
+    store = TextStore(**options)
+    embed = Words()
+    for one in nodes:
+        one.embedding = embed.get_text_embedding(one.get_content())
+    store.add(nodes)
+    return store
+
+
+def ask(store: Any, text: str, k: int = 2) -> list[str]:
+    query = VectorStoreQuery(Words().get_query_embedding(text), similarity_top_k=k)
+    return [one.get_content() for one in store.query(query).nodes]
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_a_store_that_is_away_is_tried_again(memory: Memory, lists: bool) -> None:
+    nodes = [chunk(f"grey cat number {at}", f"cat {at}") for at in range(4)]
+    store = store_with(*nodes, lists=lists)
+    tracked = track(store, memory)
+    assert len(ask(tracked, "grey cat", 4)) == 4
+    store.broken = True
+    memory.forget(quote="number 1")
+    memory.forget(quote="number 2")
+    assert len(tracked.pending) == 2
+    assert len(store.client) == 4
+    assert sorted(ask(tracked, "grey cat", 2)) == ["grey cat number 0", "grey cat number 3"]
+    store.broken = False
+    assert sorted(ask(tracked, "grey cat", 4)) == ["grey cat number 0", "grey cat number 3"]
+    assert tracked.pending == []
+    assert {one.get_content() for one in store.client.values()} == {
+        "grey cat number 0",
+        "grey cat number 3",
+    }
+
+
+def test_a_store_that_refuses_all_for_one_id_that_is_not_there_is_asked_one_by_one(
+    memory: Memory,
+) -> None:
+    nodes = [chunk(f"grey cat number {at}", "cats") for at in range(3)]
+    store = store_with(*nodes, lists=False)
+    tracked = track(store, memory)
+    ask(tracked, "grey cat", 3)
+    names = sorted(one.node_id for one in nodes)
+    del store.client[names[0]]
+    forget_document(memory, "cats")
+    assert store.client == {}
+    assert len(tracked.pending) == 1  # of which it cannot be told whether it is there
+    assert ask(tracked, "grey cat", 3) == []
+
+
+def test_what_was_put_there_under_the_id_of_something_forgotten_stays(memory: Memory) -> None:
+    node = chunk("the grey cat sleeps")
+    store = store_with(node)
+    tracked = track(store, memory)
+    ask(tracked, "cat")
+    store.broken = True
+    memory.forget(quote="grey cat")
+    store.broken = False
+    store.client[node.node_id] = chunk("a new text under the old id", name=node.node_id)
+    assert tracked.sync() == 0
+    assert [one.get_content() for one in store.client.values()] == ["a new text under the old id"]
+
+
+def test_a_store_under_an_index_records_what_the_index_adds(memory: Memory) -> None:
+    store = TextStore()
+    tracked = track(store, memory)
+    index = VectorStoreIndex.from_vector_store(tracked, embed_model=Words())
+    index.insert(Document(text="the grey cat sleeps", id_="cat"))
+    assert [one.text for one in memory.export()] == ["the grey cat sleeps"]
+    found = index.as_retriever().retrieve("cat")
+    assert found[0].metadata["dellm_record"] == 1
+    assert records_of(memory, [found[0].node]) == {found[0].node_id: 1}
+    forget_document(memory, "cat")
+    assert store.client == {}
+    assert index.as_retriever().retrieve("cat") == []
+    index.insert(Document(text="the grey cat sleeps", id_="cat"))
+    assert store.client == {}
+
+
+def test_a_store_without_texts_deletes_what_its_index_found(memory: Memory) -> None:
+    store = SimpleVectorStore()
+    index = index_of([chunk("the grey cat sleeps"), chunk("the old dog barks", "other")], store)
+    tracked = track(store, memory)
+    over = VectorStoreIndex(
+        index_struct=index.index_struct,
+        embed_model=Words(),
+        storage_context=StorageContext.from_defaults(
+            vector_store=tracked,
+            docstore=index.docstore,
+            index_store=index.storage_context.index_store,
+        ),
+    )
+    found = over.as_retriever(similarity_top_k=2).retrieve("cat")
+    known = records_of(memory, [one.node for one in found])  # as the memory of a chat does
+    assert len(known) == len(found) == 2
+    gone = next(one.node_id for one in found if "cat" in one.text)
+    memory.forget(ids=[known[gone] or 0])
+    assert gone not in store.data.embedding_dict
+    assert len(store.data.embedding_dict) == 1
+    assert texts(over.as_retriever(similarity_top_k=2).retrieve("cat")) == ["the old dog barks"]
+    with pytest.raises(ContextForgotten):
+        over.insert_nodes([chunk("the grey cat sleeps")])
+    assert len(store.data.embedding_dict) == 1
+
+
+async def test_an_async_store_is_reached_through_its_own_methods(memory: Memory) -> None:
+    store = store_with(chunk("the grey cat sleeps"), chunk("the old dog barks", "other"))
+    index = VectorStoreIndex.from_vector_store(store, embed_model=Words())
+    tracked = track(index, memory, name="pages")
+    found = await tracked.as_retriever(similarity_top_k=2).aretrieve("cat")
+    store.broken = True
+    memory.forget(ids=[record(found, "cat")])
+    store.broken = False
+    store.calls.clear()
+    left = await tracked.as_retriever(similarity_top_k=2).aretrieve("cat")
+    assert texts(left) == ["the old dog barks"]
+    assert store.calls[0] == "adelete_nodes"
+    assert await tracked.a_sync() == 0
+    assert len(store.client) == 1
+
+
+class Fixed(BaseRetriever):
+    """Finds the same whatever is asked, from where nothing can be deleted."""
+
+    def __init__(self, *nodes: TextNode) -> None:
+        self.nodes = nodes
+        self.depth = 3
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return [NodeWithScore(node=one.model_copy(), score=1.0) for one in self.nodes]
+
+
+def test_a_retriever_of_any_kind_gives_nothing_of_what_is_forgotten(memory: Memory) -> None:
+    tracked = track(Fixed(chunk("the grey cat sleeps"), chunk("the old dog barks")), memory)
+    assert tracked.depth == 3
+    found = tracked.retrieve("cat")
+    assert len(found) == 2
+    memory.forget(ids=[record(found, "cat")])
+    assert texts(tracked.retrieve("cat")) == ["the old dog barks"]
+    assert len(tracked.pending) == tracked.sync() == 1
+    assert memory.receipts()[-1].level == "erased"
+
+
+def test_the_retriever_of_an_index_deletes_from_the_index(
+    memory: Memory, index: VectorStoreIndex
+) -> None:
+    tracked = track(index.as_retriever(similarity_top_k=2), memory)
+    found = tracked.retrieve("cat")
+    memory.forget(ids=[record(found, "cat")])
+    assert "grey" not in all_of(index)
+    assert texts(tracked.retrieve("cat")) == ["the old dog barks"]
+
+
+def test_what_a_tracked_retriever_leaves_out_is_marked_for_those_who_saw_it(
+    memory: Memory,
+) -> None:
+    node = chunk("the grey cat sleeps")
+    inner = Fixed(node)
+    seen: list[Any] = []
+    shown = inner._retrieve
+    inner._retrieve = lambda bundle: seen.extend(shown(bundle)) or seen[-1:]  # type: ignore[method-assign]
+    tracked = track(inner, memory)
+    tracked.retrieve("cat")
+    memory.forget(quote="grey cat")
+    seen.clear()
+    assert tracked.retrieve("cat") == []
+    assert note_of(seen[0].node) is not None
+    assert records_of(memory, [seen[0].node]) == {}
+
+
+def test_retrievers_inside_of_others_and_nodes_that_stand_for_objects(
+    memory: Memory, index: VectorStoreIndex
+) -> None:
+    tracked = track(index, memory).as_retriever(similarity_top_k=2)
+    fused = track(
+        QueryFusionRetriever([tracked], llm=MockLLM(), num_queries=1, similarity_top_k=2),
+        memory,
+        name="fused",
+    )
+    found = fused.retrieve("cat")
+    assert {one.metadata["dellm_record"] for one in found} == {1, 2}
+    pointer = track(Fixed(IndexNode(text="see", index_id="i", obj=tracked)), memory, name="pointer")
+    assert {one.metadata["dellm_record"] for one in pointer.retrieve("cat")} == {1, 2}
+    memory.forget(ids=[record(found, "cat")])
+    assert texts(fused.retrieve("cat")) == ["the old dog barks"]
+    assert len(list(memory.export())) == 1
+
+
+def test_files_are_written_again_and_else_named_out_of_reach(
+    memory: Memory, index: VectorStoreIndex, tmp_path: Path
+) -> None:
+    folder = tmp_path / "index"
+    index.storage_context.persist(persist_dir=str(folder))
+    tracked = track(index, memory, persist_dir=str(folder))
+    found = tracked.as_retriever(similarity_top_k=2).retrieve("cat")
+    gone = next(one.node_id for one in found if "cat" in one.text)
+    memory.forget(ids=[record(found, "cat")])
+    said = b"".join(one.read_bytes() for one in folder.iterdir())
+    assert b"grey" not in said
+    assert gone.encode() not in said
+    assert b"old dog" in said
+    assert tracked.pending == tracked.out_of_reach == []
+    assert track(index, memory).out_of_reach != []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="a superuser may write anywhere")
+def test_files_that_cannot_be_written_stay_pending(
+    memory: Memory, index: VectorStoreIndex, tmp_path: Path
+) -> None:
+    folder = tmp_path / "index"
+    index.storage_context.persist(persist_dir=str(folder))
+    tracked = track(index, memory, persist_dir=str(folder))
+    found = tracked.as_retriever(similarity_top_k=2).retrieve("cat")
+    (folder / "docstore.json").chmod(0o400)
+    memory.forget(ids=[record(found, "cat")])
+    assert len(tracked.pending) == 1
+
+
+def test_old_files_that_are_loaded_again_give_nothing_of_it(
+    url: str, opened: Opened, index: VectorStoreIndex, tmp_path: Path
+) -> None:
+    memory = opened(url)
+    index.storage_context.persist(persist_dir=str(tmp_path))
+    found = track(index, memory).as_retriever(similarity_top_k=2).retrieve("cat")
+    memory.forget(ids=[record(found, "cat")])
+    storage = StorageContext.from_defaults(persist_dir=str(tmp_path))
+    loaded: Any = load_index_from_storage(storage, embed_model=Words())
+    assert "grey" in all_of(loaded)
+    later = track(loaded, opened(url))
+    assert texts(later.as_retriever(similarity_top_k=2).retrieve("cat")) == ["the old dog barks"]
+    later.as_retriever().retrieve("cat")
+    assert "grey" not in all_of(loaded)
+    assert later.pending == []
+
+
+def test_what_another_process_forgets_is_deleted_at_the_next_use(
+    url: str, opened: Opened, index: VectorStoreIndex
+) -> None:
+    here, there = opened(url), opened(url)
+    tracked = track(index, here)
+    found = tracked.as_retriever(similarity_top_k=2).retrieve("cat")
+    there.forget(ids=[record(found, "cat")])
+    assert "grey" in all_of(index)
+    assert texts(tracked.as_retriever(similarity_top_k=2).retrieve("cat")) == ["the old dog barks"]
+    assert "grey" not in all_of(index)
+
+
+def test_a_workspace_forgets_only_what_is_its_own(memory: Memory, index: VectorStoreIndex) -> None:
+    other = memory.workspace("other")
+    mine, theirs = track(index, memory), track(index, other)
+    mine.as_retriever(similarity_top_k=2).retrieve("cat")
+    found = theirs.as_retriever(similarity_top_k=2).retrieve("cat")
+    other.forget(ids=[record(found, "cat")])
+    assert memory.get(1).text == "the grey cat sleeps" or memory.get(2)
+    assert len(list(memory.export())) == 2
+
+
+def test_two_sources_of_one_name_are_refused_and_so_is_what_cannot_be_tracked(
+    memory: Memory, index: VectorStoreIndex
+) -> None:
+    tracked = track(index, memory, name="pages")
+    with pytest.raises(InvalidInput, match="name"):
+        track(index_of([]), memory, name="pages")
+    assert track(index, memory, name="pages").docstore is tracked.docstore
+    for wrong in (tracked, tracked.as_retriever(), track(TextStore(), memory), "index", None):
+        with pytest.raises(InvalidInput):
+            track(wrong, memory)
+    with pytest.raises(InvalidInput):
+        track(index, "memory.db")
+    with pytest.raises(InvalidInput):
+        track(index, memory, name=" ")
+    with pytest.raises(InvalidInput):
+        track(TextStore(), memory, name="files", persist_dir="index")
+
+
+def test_a_suppressed_node_is_not_found_and_comes_back(
+    memory: Memory, index: VectorStoreIndex
+) -> None:
+    tracked = track(index, memory)
+    found = tracked.as_retriever(similarity_top_k=2).retrieve("cat")
+    receipt = memory.forget(ids=[record(found, "cat")], mode="suppress")
+    assert texts(tracked.as_retriever(similarity_top_k=2).retrieve("cat")) == ["the old dog barks"]
+    memory.restore(receipt)
+    assert len(tracked.as_retriever(similarity_top_k=2).retrieve("cat")) == 2
+
+
+def test_a_node_without_an_id_of_ours_is_a_node_like_any_other(memory: Memory) -> None:
+    assert uuid.UUID(chunk("x").node_id)
+    tracked = track(index_of([TextNode(text="grey cat", id_="page 1")]), memory)
+    found = tracked.as_retriever().retrieve("cat")
+    memory.forget(ids=[record(found, "cat")])
+    assert tracked.as_retriever().retrieve("cat") == []
+    assert memory.elsewhere.places() == []
