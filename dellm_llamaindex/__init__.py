@@ -5,8 +5,33 @@ Each name is loaded when it is first asked for.
 
 from __future__ import annotations
 
-_HOME: dict[str, str] = {}
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .documents import forget_document, plan_document
+    from .retriever import DeLLMRetriever
+    from .tracking import track
+
+_HOME = {
+    "DeLLMRetriever": "retriever",
+    "forget_document": "documents",
+    "plan_document": "documents",
+    "track": "tracking",
+}
 
 
 def __getattr__(name: str) -> object:
-    raise AttributeError(f"module 'dellm_llamaindex' has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'dellm_llamaindex' has no attribute {name!r}")
+    found: object = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+__all__ = [
+    "DeLLMRetriever",
+    "forget_document",
+    "plan_document",
+    "track",
+]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -479,17 +478,25 @@ def test_files_are_written_again_and_else_named_out_of_reach(
     assert track(index, memory).out_of_reach != []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="a superuser may write anywhere")
-def test_files_that_cannot_be_written_stay_pending(
-    memory: Memory, index: VectorStoreIndex, tmp_path: Path
+def test_files_that_cannot_be_written_stay_pending_until_they_can(
+    memory: Memory, index: VectorStoreIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "index"
     index.storage_context.persist(persist_dir=str(folder))
     tracked = track(index, memory, persist_dir=str(folder))
     found = tracked.as_retriever(similarity_top_k=2).retrieve("cat")
-    (folder / "docstore.json").chmod(0o400)
-    memory.forget(ids=[record(found, "cat")])
-    assert len(tracked.pending) == 1
+
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(index.docstore, "persist", full)
+        memory.forget(ids=[record(found, "cat")])
+        assert len(tracked.pending) == 1
+        assert str(folder / "docstore.json") in tracked.out_of_reach
+        assert texts(tracked.as_retriever().retrieve("cat")) == ["the old dog barks"]
+    assert tracked.sync() == 0
+    assert "grey" not in (folder / "docstore.json").read_text()
 
 
 def test_old_files_that_are_loaded_again_give_nothing_of_it(
