@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .documents import forget_document, plan_document
+    from .handles import attach
+    from .memory import DeLLMMemory
     from .retriever import DeLLMRetriever
     from .tracking import track
 
 _HOME = {
+    "DeLLMMemory": "memory",
     "DeLLMRetriever": "retriever",
+    "attach": "handles",
     "forget_document": "documents",
     "plan_document": "documents",
     "track": "tracking",
@@ -30,7 +34,9 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "DeLLMMemory",
     "DeLLMRetriever",
+    "attach",
     "forget_document",
     "plan_document",
     "track",

@@ -36,7 +36,7 @@ _TEXTS: dict[str, tuple[type, Callable[[Any], Any]]] = {
     "uuid": (UUID, UUID),
     "decimal": (Decimal, Decimal),
 }
-_LISTS: dict[str, type] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+_LISTS: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 def dump(value: Any) -> bytes:
@@ -98,7 +98,7 @@ def _bytes(value: Any) -> bytes:
         return bytes(value)
     at = value.tell()
     value.seek(0)
-    found = bytes(value.read())  # type: ignore[attr-defined] # every stream that is given has it
+    found = bytes(value.read())
     value.seek(at)
     return found
 

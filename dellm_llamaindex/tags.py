@@ -30,9 +30,10 @@ class Tag:
     digest: bytes
 
 
-def tag(message: ChatMessage, owner: Owner, record: int) -> None:
-    """Note on a message which record it is."""
-    object.__setattr__(message, _NOTE, Tag(owner, record, digest_of(message)))
+def tag(message: ChatMessage, owner: Owner, record: int, digest: bytes | None = None) -> None:
+    """Note on a message which record it is; `digest` is that of the message, where it is known."""
+    note = Tag(owner, record, digest_of(message) if digest is None else digest)
+    object.__setattr__(message, _NOTE, note)
 
 
 def tag_of(message: ChatMessage) -> Tag | None:

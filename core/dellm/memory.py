@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
@@ -105,7 +106,7 @@ class Memory(Recall):
         """The checkpoints of agent graphs in this workspace; adapters use it."""
         return Checkpoints(self._engine, self.id)
 
-    @property
+    @cached_property
     def conversations(self) -> Conversations:
         """The threads of messages of this workspace as chat histories keep them; adapters use it."""
         return Conversations(self._engine, self.id)
