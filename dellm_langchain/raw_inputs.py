@@ -1,4 +1,4 @@
-"""What a graph run was given that is no message object: text, pairs, dicts and other values.
+"""What a graph run was given: messages, and text, pairs, dicts and other values.
 
 A reducer makes messages of some of it inside the run. Where all steps are stored as one, nothing else
 says that such a message, or a channel's value, was given and not made.
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage, convert_to_messages
+from langgraph.checkpoint.serde.types import RESUME
 from langgraph.types import Command
 
 ROOT = "__root__"  # LangGraph's name for the one channel of a graph whose state is no mapping
@@ -27,7 +28,8 @@ class RawInputs:
 
     def __init__(self, inputs: object = None) -> None:
         self._inputs = {name: _parts(one) for name, one in _channels(inputs).items()}
-        self._said: dict[str, list[Said]] = {}
+        self._said: dict[str, list[tuple[Said, object]]] = {}
+        self._taken: list[tuple[object, BaseMessage]] = []
 
     def anew(self) -> RawInputs:
         """Return the same, of which nothing has been taken yet."""
@@ -45,15 +47,28 @@ class RawInputs:
         if channel not in self._said:
             self._said[channel] = list(_said(self._inputs.get(channel, [])))
         said = Said(type(message), message.content)
-        if said not in self._said[channel]:
+        found = next((one for one in self._said[channel] if one[0] == said), None)
+        if found is None:
             return False
-        self._said[channel].remove(said)
+        self._said[channel].remove(found)
+        self._taken.append((found[1], message))
         return True
+
+    def made(self, message: BaseMessage) -> bool:
+        """Whether a message was taken."""
+        return any(one is message for _, one in self._taken)
+
+    def left(self) -> Iterator[tuple[str, Any]]:
+        """Yield the channel and the part of all that was not taken; a message is none that is taken."""
+        taken = {id(part) for part, _ in self._taken}
+        for channel, parts in self._inputs.items():
+            yield from ((channel, one) for one in parts if id(one) not in taken)
 
 
 def _channels(inputs: object) -> Mapping[str, Any]:
     if isinstance(inputs, Command):
-        inputs = inputs.update
+        answer = {} if inputs.resume is None else {RESUME: inputs.resume}
+        return {**_channels(inputs.update), **answer}
     if isinstance(inputs, Mapping):
         return {str(name): one for name, one in inputs.items()}
     return {} if inputs is None else {ROOT: inputs}
@@ -61,19 +76,19 @@ def _channels(inputs: object) -> Mapping[str, Any]:
 
 def _parts(value: object) -> list[object]:
     """Return a value or the items of a list, in a list of its own: the caller's list may change."""
-    some = value if isinstance(value, list) else [value]
-    return [one for one in some if not isinstance(one, BaseMessage)]
+    return list(value) if isinstance(value, list) else [value]
 
 
-def _said(parts: list[object]) -> Iterator[Said]:
+def _said(parts: list[object]) -> Iterator[tuple[Said, object]]:
     for one in parts:
-        made = _message(one) if isinstance(one, (str, tuple, list, dict)) else None
-        if made is not None:
-            yield Said(type(made), made.content)
+        if (made := message_of(one)) is not None:
+            yield Said(type(made), made.content), one
 
 
-def _message(part: Any) -> BaseMessage | None:
-    """Return the message that a reducer makes of a part; None where it makes none."""
+def message_of(part: Any) -> BaseMessage | None:
+    """Return the message that a reducer makes of a part that is none; None where it makes none."""
+    if not isinstance(part, (str, tuple, list, dict)):
+        return None
     try:
         [made] = convert_to_messages([part])
     except Exception:  # noqa: BLE001 - whatever it raises, no message was made of it

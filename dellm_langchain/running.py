@@ -21,7 +21,7 @@ from dellm import Atom, Draft, InvalidInput, Memory, Sources
 
 from .addresses import Address, thread_name
 from .call_places import parsed
-from .calls import Call, messages_within
+from .calls import Call
 from .capture import captured
 from .channels import Channels
 from .early_values import Early, early_values
@@ -142,17 +142,15 @@ class Here:
         tasks, _ = parsed(str(self._said("checkpoint_ns") or ""))
         calls = [call for task in tasks for call in captured.of_task(task)]
         given = captured.raw_inputs(str(self._said("thread_id")), self.owner).anew()
-        scope, state = self._scope(), _state(self._said(READ))
-        sources = StateSources(scope, self._draft, self._named)
-        messages = [(name, one) for name, value in state.items() for one in messages_within(value)]
+        scope, run = self._scope(), str(captured.around().runs[:1])
+        values = self._values(objects)
+        sources = StateSources(scope, self._draft, self._named, values, given, run)
         earlier = self.kept is None and len(tasks) == 1
-        atoms = sources.atoms(messages, calls, given, earlier=earlier)
-        values, run = list(self._values(objects).of(state)), str(captured.around().runs[:1])
-        kept = sources.values(values, given, run)
-        yield Made(scope.whole([*atoms, *kept, *scope.read(*self._places())]))
-        for value, atom in zip(values, kept, strict=True):
-            if self.thread and value.known is None and atom.id is not None:
-                early_values.note(self.owner, self.thread, value.number, Early(atom.id, run))
+        atoms = sources.atoms(_state(self._said(READ)), calls, earlier=earlier)
+        yield Made(scope.whole([*atoms, *scope.read(*self._places())]))
+        for number, atom in sources.noted:
+            if self.thread and atom.id is not None:
+                early_values.note(self.owner, self.thread, number, Early(atom.id, run))
 
     def _values(self, objects: Objects | None) -> StateValues:
         channels = Channels() if self.kept is None else self.kept.channels

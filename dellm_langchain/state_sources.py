@@ -7,21 +7,23 @@ was not given to the run may be made of all that came before it and all that was
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from dellm import Atom, Draft, Place, Sources
 
 from .cache_replies import cached_replies
-from .calls import Call, fingerprint
+from .calls import Call, fingerprint, messages_within
 from .capture import captured
+from .early_values import number_of
 from .handed import handed
 from .origins import ANSWERS
-from .raw_inputs import RawInputs
+from .raw_inputs import RawInputs, message_of
 from .reads import reads
-from .state_values import Value
+from .state_values import StateValues, Value
 from .tracked_reads import shown
 
 Named = tuple[str, BaseMessage]  # a message and the channel that it stands in
@@ -75,10 +77,11 @@ def read(owner: Hashable, places: Iterable[Hashable], before: int | None = None)
 
 
 class StateSources:
-    """Makes atoms of the messages of a state and of prompts, in order; made for one value.
+    """Makes atoms of a state and of prompts, in order; made for one value.
 
     `draft` makes a message a record, and `named` gives a draft that is none an id made of texts that
-    tell it from others.
+    tell it from others. `values` takes other values apart. `given` is what the run, named by `run`, was
+    given. Afterwards `noted` holds the atoms of what is known by a number.
     """
 
     def __init__(
@@ -86,57 +89,103 @@ class StateSources:
         scope: Scope,
         draft: Callable[[BaseMessage], Draft],
         named: Callable[[Draft, Sequence[str]], Draft],
+        values: StateValues,
+        given: RawInputs,
+        run: str,
     ) -> None:
         self._scope, self._to_draft, self._named = scope, draft, named
+        self._values, self._given, self._run = values, given, run
+        self._outside: list[Atom] = []  # what the run was given that is not in the state
         self._atoms: dict[_Key, Atom] = {}
         self._by: dict[_Key, int] = {}  # the moment of a call that had the message in its prompt
+        self.noted: list[tuple[int, Atom]] = []
 
-    def atoms(
-        self,
-        state: Sequence[Named],
-        told: Sequence[Call],
-        given: RawInputs,
-        *,
-        earlier: bool,
-    ) -> list[Atom]:
-        """Return the atoms of a state's messages, and of those that calls under way were told.
+    def atoms(self, state: Mapping[str, Any], told: Sequence[Call], *, earlier: bool) -> list[Atom]:
+        """Return the atoms of a state, of what calls under way were told, of what the run was given.
 
-        `given` is what the run was given that is no message object; `earlier`: the state may have
-        messages of earlier runs that no saver of ours has stored.
+        `earlier`: the state may have messages of earlier runs that no saver of ours has stored.
         """
-        said = _said(state, given, earlier=earlier)
+        messages = [(name, one) for name, value in state.items() for one in messages_within(value)]
+        said = list(_said(messages, self._given, earlier=earlier))
+        values = {one.number: one for one in self._values.of(state)}
+        self._left({_key(one) for _, one in messages}, values)
+        self._say(messages, said, told)
+        rest = self._scope.summed(self._scope.rest(self._context(), before=None))
+        held = ((one, self._given.holds(one.channel, one.value)) for one in values.values())
+        kept = [self._value(one, None if new else rest) for one, new in held]
+        return [*self._context(), *kept]
+
+    def _context(self) -> list[Atom]:
+        return [*self._outside, *self._atoms.values()]
+
+    def _left(self, there: Container[_Key], values: Container[int]) -> None:
+        """Make atoms of what the run was given and is not in the state: others may be made of it."""
+        for channel, part in self._given.left():
+            if isinstance(part, BaseMessage):
+                if _key(part) not in there:
+                    self._outside.append(self._message(channel, part))
+                continue
+            new = [one for one in self._values.of({channel: [part]}) if one.number not in values]
+            said = None if isinstance(part, str) else message_of(part)
+            if new and said is not None:  # which of both the channel makes of it is not known
+                self._outside.append(self._message(channel, said))
+                self.noted.append((new[0].number, self._outside[-1]))
+            else:
+                self._outside += [self._value(one, None) for one in new]
+
+    def _message(self, channel: str, message: BaseMessage) -> Atom:
+        """Return the atom of a message that the run was given and that is not in the state."""
+        draft = self._to_draft(message)
+        if message.id is not None:
+            return self._tied(message, draft, None)
+        number = number_of(channel, (draft.text, draft.payload))
+        if (record := self._values.noted(number, self._run)) is not None:
+            return Atom(known=record, unsure=True)
+        atom = self._tied(message, self._unnamed(message, [self._run]), None)
+        self.noted.append((number, atom))
+        return atom
+
+    def _given_in(self, channel: str, message: BaseMessage) -> Atom:
+        """Return the atom of a message of the state that came from outside."""
+        draft = self._draft(message)
+        if not self._given.made(message):
+            return self._tied(message, draft, None)
+        number = number_of(channel, (draft.text, draft.payload))
+        record = self._values.noted(number, self._run)
+        atom = self._tied(message, replace(draft, copy_of=record), None)
+        self.noted.append((number, atom))
+        return atom
+
+    def _say(self, state: Sequence[Named], said: Sequence[bool], told: Sequence[Call]) -> None:
+        """Make atoms of the messages of a state; `said` tells which came from outside."""
         replies = {id(one): _reply(one) for _, one in state}
         for call in (*(one for one in replies.values() if one is not None), *told):
             for key in map(_key, call.prompt.messages):
                 self._by[key] = min(self._by.get(key, call.moment), call.moment)
-        for (_, message), outside in zip(state, said, strict=True):
-            if (key := _key(message)) not in self._atoms:
-                made = None if outside else self._made(message, replies[id(message)])
+        for (channel, message), outside in zip(state, said, strict=True):
+            if (key := _key(message)) in self._atoms:
+                continue
+            if outside:
+                self._atoms[key] = self._given_in(channel, message)
+            else:
+                made = self._made(message, replies[id(message)])
                 self._atoms[key] = self._tied(message, self._draft(message), made)
         for call in told:
             self._tell(call)
-        return list(self._atoms.values())
 
-    def values(self, state: Iterable[Value], given: RawInputs, run: str) -> list[Atom]:
-        """Return the atoms of what channels hold besides the messages of `atoms`, in order.
-
-        A value that this run was given is another one than what an earlier run was given.
-        """
-        rest = self._scope.rest(self._atoms.values(), before=None)
-        made = self._scope.summed(rest)
-        held = ((one, given.holds(one.channel, one.value)) for one in state)
-        return [self._value(one, None if new else made, run) for one, new in held]
-
-    def _value(self, one: Value, made: Sources | None, run: str) -> Atom:
+    def _value(self, one: Value, made: Sources | None) -> Atom:
+        """Return the atom of a value; what this run was given is another one than an earlier run was."""
         record, early = one.known, one.early
-        if record is None and early is not None and (made is not None or early.run == run):
+        if record is None and early is not None and (made is not None or early.run == self._run):
             record = early.record
         if record is not None:
             return Atom(known=record, unsure=True)
         text, payload = one.state
-        said = [one.channel, text, (payload or b"").hex(), run]
+        said = [one.channel, text, (payload or b"").hex(), self._run]
         draft = self._named(replace(one.draft, payload=None), said)
-        return Atom(draft, made=shown.tied(self._scope.owner, text, made))
+        atom = Atom(draft, made=shown.tied(self._scope.owner, text, made))
+        self.noted.append((one.number, atom))
+        return atom
 
     def _draft(self, message: BaseMessage) -> Draft:
         """Return a message as a record of its thread; one without an id is known by what it says."""
@@ -176,7 +225,7 @@ class StateSources:
         return Atom(cached_replies.marked(owner, message, draft), made=made)
 
     def _made(self, message: BaseMessage, reply: Call | None, before: int | None = None) -> Sources:
-        context = list(self._atoms.values())
+        context = self._context()
         if reply is not None:
             return self._of_reply(reply, context)
         run = captured.tool(message.tool_call_id) if isinstance(message, ToolMessage) else None

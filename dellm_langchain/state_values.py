@@ -70,6 +70,11 @@ class StateValues:
             elif name != TASKS and name not in self._channels.untracked:
                 yield from self._listed(name, value)
 
+    def noted(self, number: int, run: str) -> int | None:
+        """Return the record that running code has made in a run of what is known by a number."""
+        early = self._early.get(number)
+        return early.record if early is not None and early.run == run else None
+
     def _listed(self, channel: str, value: Any) -> Iterator[Value]:
         items = value if type(value) is list else [value]
         known = self._known(items) if type(value) is list else ()

@@ -170,7 +170,7 @@ class Taking:
             raw = self._objects.raw(self._at, self._origins.channel, message)
         if raw is not None:
             return Atom(replace(draft, copy_of=raw), made=Sources(also=(Atom(known=raw),)))
-        return self._tied(Atom(draft, anew=anew), message, tracked)
+        return self._tied(Atom(self._copied(draft), anew=anew), message, tracked)
 
     def _tied(self, atom: Atom, value: Any, tracked: bool) -> Atom:
         """Return the atom with its sources, or to be given them when every object is known."""
@@ -216,13 +216,19 @@ class Taking:
             known = self._objects.item(value, (draft.text, draft.payload))
             if known is not None:
                 return Atom(known=known)
-        early = self._early and self._early.get(number_of(channel, state))
-        if early:
-            draft = replace(draft, copy_of=early.record)
+        draft = self._copied(draft)
         refs = tuple(self.atom(one, tracked=tracked) for one in messages)
         # A removal names what it removes and says nothing more: it must not go, or that came back.
         tracked = tracked and not isinstance(value, RemoveMessage)
         return self._tied(Atom(draft, refs=refs), value, tracked)
+
+    def _copied(self, draft: Draft) -> Draft:
+        """Return a draft as a copy of the record that running code has made of the same, if it has."""
+        if not self._early or draft.copy_of is not None:
+            return draft
+        state = draft.text, draft.payload
+        early = self._early.get(number_of(self._origins.channel, state))
+        return draft if early is None else replace(draft, copy_of=early.record)
 
     def _draft(self, value: Any) -> tuple[Draft, Sequence[BaseMessage]]:
         return state_draft(value, self._thread, self._serde)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import pytest
 from graphs import Parrot
 from langchain.agents import create_agent
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -316,3 +317,36 @@ def test_with_all_steps_stored_at_once_what_was_given_is_not_made_of_what_stands
     memory.forget(ids=[one.id for one in memory.history("t")])
     assert names(memory) == set()  # the node could read that, too
     assert holding(memory, "quokka")
+
+
+@pytest.mark.parametrize("form", ["pair", "message", "note"])
+@pytest.mark.parametrize("saver", SAVERS)
+def test_what_a_subgraph_keeps_goes_with_what_the_run_around_it_was_given(
+    memory: Memory, saver: str, form: str
+) -> None:
+    """The state of the subgraph has it in other words only."""
+
+    def store(state: MessagesState) -> None:
+        keep(memory, "inside", state["messages"][-1].text)
+
+    builder = StateGraph(MessagesState)
+    builder.add_sequence([store])
+    builder.add_edge(START, "store")
+    inner: Any = builder.compile()
+
+    def ask(state: Given) -> None:
+        said = state.get("note") or state["messages"][-1].text
+        inner.invoke({"messages": [("user", said[::-1])]})
+
+    given: dict[str, dict[str, Any]] = {
+        "pair": {"messages": [("user", "quokka")]},
+        "message": {"messages": [HumanMessage("quokka")]},
+        "note": {"note": "quokka"},
+    }
+    run = keeper(memory, saver, ("ask", ask))
+    run("t", **{"note": "", **given[form]})
+    assert "inside" in names(memory)
+    memory.forget(ids=holding(memory, "quokka")[:1])
+    assert names(memory).isdisjoint({"inside", "t"})
+    assert memory.scan("akkouq", files=False).clean
+    assert memory.verify().ok
