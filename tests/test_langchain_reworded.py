@@ -1,0 +1,280 @@
+"""What was made of something in other words goes with it, wherever it was read.
+
+Whoever reads says it backwards, and what is forgotten is named by its id: neither the words of a
+reply nor the plan by value can tell what it was made of, only an edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from agents import at
+from documents import CANARY, SECRET, Words
+from graphs import HEARD, Parrot
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListLLM
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+from langchain_core.vectorstores import InMemoryVectorStore
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import CachePolicy
+from one_postgres import one_database, postgres_url
+from typing_extensions import TypedDict
+
+from dellm import Memory
+from dellm_langchain import (
+    DeLLMCache,
+    DeLLMChatMessageHistory,
+    DeLLMNodeCache,
+    DeLLMRetriever,
+    DeLLMSaver,
+    DeLLMStore,
+    track,
+    with_memory,
+)
+
+__all__ = ["one_database", "postgres_url"]
+
+BACKWARDS = CANARY[::-1]
+Read = Callable[[], str]
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    HEARD.clear()
+    yield
+    HEARD.clear()
+
+
+class Mirror(Parrot):
+    """Says all words of its prompt backwards."""
+
+    def _reply(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> AIMessage:
+        reply = super()._reply(messages, kwargs)
+        return AIMessage(reply.text[::-1], tool_calls=reply.tool_calls)
+
+
+class Shelf(BaseRetriever):
+    """A retriever of one's own, over no vector store."""
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return [Document(SECRET)]
+
+
+def the(memory: Memory, text: str, **fields: str) -> int:
+    """Return the first record that holds a text, and is what the fields say."""
+    found = [one for one in memory.export() if text in one.text]
+    return next(
+        one.id for one in found if all(getattr(one, key) == it for key, it in fields.items())
+    )
+
+
+def of_a_memory(memory: Memory) -> Read:
+    memory.remember(SECRET)
+    retriever = DeLLMRetriever(memory=memory, by="keyword", k=1)
+    return lambda: retriever.invoke("vault")[0].page_content
+
+
+def of_a_vector_store(memory: Memory) -> Read:
+    tracked = track(InMemoryVectorStore(Words()), memory)
+    tracked.add_texts([SECRET])
+    return lambda: tracked.similarity_search("vault", k=1)[0].page_content  # type: ignore[no-any-return] # a str
+
+
+def of_a_retriever(memory: Memory) -> Read:
+    tracked = track(Shelf(), memory)
+    return lambda: tracked.invoke("vault")[0].page_content  # type: ignore[no-any-return] # a str
+
+
+def by_its_key(memory: Memory) -> Read:
+    store = DeLLMStore(memory)
+    store.put(("alex",), "vault", {"text": SECRET})
+    return lambda: store.get(("alex",), "vault").value["text"]  # type: ignore[union-attr] # it is there
+
+
+def by_a_search(memory: Memory) -> Read:
+    store = DeLLMStore(memory)
+    store.put(("alex",), "vault", {"text": SECRET})
+    return lambda: store.search(("alex",))[0].value["text"]  # type: ignore[no-any-return] # a str
+
+
+def by_its_namespace(memory: Memory) -> Read:
+    store = DeLLMStore(memory)
+    store.put(("alex", SECRET), "vault", {"text": CANARY})
+    return lambda: store.list_namespaces(prefix=("alex",))[0][1]
+
+
+READERS = [
+    of_a_memory,
+    of_a_vector_store,
+    of_a_retriever,
+    by_its_key,
+    by_a_search,
+    by_its_namespace,
+]
+
+
+def in_a_node(memory: Memory, read: Read, **options: Any) -> None:
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(read()[::-1])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_sequence([answer])
+    builder.add_edge(START, "answer")
+    graph: Any = builder.compile(checkpointer=DeLLMSaver(memory))
+    graph.invoke({"messages": [HumanMessage("well?")]}, at("t"), **options)
+
+
+def at_the_exit(memory: Memory, read: Read) -> None:
+    in_a_node(memory, read, durability="exit")
+
+
+def in_a_chain(memory: Memory, read: Read) -> None:
+    def ask(asked: Sequence[BaseMessage]) -> list[BaseMessage]:
+        return [*asked, HumanMessage(read()[::-1])]
+
+    with_memory(RunnableLambda(ask) | Parrot(), memory, k=0).invoke("well?", at("t"))
+
+
+def in_a_system_message(memory: Memory, read: Read) -> None:
+    """It says the same each time, so that it looks like one that is made of nothing."""
+
+    def ask(asked: Sequence[BaseMessage]) -> list[Any]:
+        return [("system", read()[::-1]), *asked]
+
+    chain = with_memory(RunnableLambda(ask) | Parrot(), memory, k=0)
+    for _ in range(2):
+        chain.invoke("well?", at("t"))
+
+
+@pytest.mark.parametrize("made", [in_a_node, at_the_exit, in_a_chain, in_a_system_message])
+@pytest.mark.parametrize("reader", READERS)
+def test_what_was_read_in_a_run_takes_along_what_is_made_of_it_in_other_words(
+    memory: Memory, reader: Callable[[Memory], Read], made: Callable[[Memory, Read], None]
+) -> None:
+    read = reader(memory)
+    made(memory, read)
+    assert memory.scan(BACKWARDS, files=False).places
+    memory.forget(ids=[the(memory, CANARY)])
+    assert memory.scan(BACKWARDS, files=False).places == ()
+    assert {one.text for one in memory.history("t")} == {"well?"}
+    assert memory.verify().ok
+
+
+def test_a_cached_reply_goes_with_the_message_of_a_history_that_it_was_made_from(
+    memory: Memory,
+) -> None:
+    chain = with_memory(Mirror(cache=DeLLMCache(memory)), memory, k=0)
+    for thread in ("one", "two"):
+        chain.invoke(SECRET, at(thread))
+    assert len(HEARD) == 1, "the second thread is answered from the cache"
+    memory.forget(ids=[the(memory, SECRET, thread="one")])
+    assert memory.history("one") == []
+    # What was said there stays; what the cache gave was made of what was said in the other thread.
+    assert [one.text for one in memory.history("two")] == [SECRET]
+    assert memory.scan(BACKWARDS, files=False).places == ()
+
+
+def test_what_a_node_gives_on_from_the_state_is_cached_as_made_of_it(memory: Memory) -> None:
+    class Library(TypedDict, total=False):
+        books: list[str]
+        shown: list[str]
+
+    def show(state: Library) -> Library:
+        return {"shown": state["books"]}
+
+    builder = StateGraph(Library)
+    builder.add_node("show", show, cache_policy=CachePolicy(key_func=lambda _: "all"))
+    builder.add_edge(START, "show")
+    graph: Any = builder.compile(checkpointer=DeLLMSaver(memory), cache=DeLLMNodeCache(memory))
+    books = [SECRET, "apples"]
+    graph.invoke({"books": books}, at("t"))
+    (entry,) = memory.items.search("node")
+    assert the(memory, SECRET) in memory.context_of(entry.record.id)
+
+
+def test_what_a_run_that_is_stored_at_its_end_got_from_a_nodes_cache_goes_with_it(
+    memory: Memory,
+) -> None:
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(state["messages"][-1].text[::-1])]}
+
+    builder = StateGraph(MessagesState)
+    policy: Any = CachePolicy(key_func=lambda state: state["messages"][-1].text)
+    builder.add_node("answer", answer, cache_policy=policy)
+    builder.add_edge(START, "answer")
+    graph: Any = builder.compile(checkpointer=DeLLMSaver(memory), cache=DeLLMNodeCache(memory))
+    given = {"messages": [HumanMessage(SECRET)]}
+    graph.invoke(given, at("one"))
+    graph.invoke({"messages": [HumanMessage(SECRET)]}, at("two"), durability="exit")
+    memory.forget(ids=[the(memory, SECRET, thread="one", kind="message")])
+    assert memory.scan(BACKWARDS, files=False).places == ()
+    assert [one.text for one in graph.get_state(at("two")).values["messages"]] == [SECRET]
+
+
+# histories
+
+
+def test_a_tools_result_is_made_of_its_call(memory: Memory) -> None:
+    history = DeLLMChatMessageHistory(memory, "t")
+    call = AIMessage("", tool_calls=[{"name": "look", "args": {"q": SECRET}, "id": "c1"}])
+    history.add_messages([call, ToolMessage(SECRET[::-1], tool_call_id="c1")])
+    caller, result = memory.history("t")
+    assert memory.context_of(result.id) == [caller.id]
+    memory.forget(ids=[caller.id])
+    assert memory.scan(BACKWARDS, files=False).places == ()
+
+
+def test_what_somebody_else_says_for_the_model_is_made_of_all_before_it(memory: Memory) -> None:
+    history = DeLLMChatMessageHistory(memory, "t")
+    history.add_user_message(SECRET)
+    history.add_message(ChatMessage(role="assistant", content=SECRET[::-1]))
+    memory.forget(ids=[the(memory, SECRET)])
+    assert memory.history("t") == []
+
+
+@pytest.mark.parametrize("model", [Mirror(), FakeListLLM(responses=[SECRET[::-1]])])
+def test_a_tools_result_is_made_of_what_a_model_in_the_tool_was_told(
+    memory: Memory, model: Any
+) -> None:
+    history = DeLLMChatMessageHistory(memory, "t")
+    history.add_user_message(SECRET)
+
+    @tool
+    def think(query: str) -> str:
+        """Ask a model about the conversation."""
+        said = model.invoke(history.messages)
+        return said if isinstance(said, str) else str(said.text)
+
+    def work(asked: Sequence[BaseMessage]) -> list[BaseMessage]:
+        call = {"name": "think", "args": {"query": "x"}, "id": "c1", "type": "tool_call"}
+        return [AIMessage("", tool_calls=[call]), think.invoke(call)]
+
+    with_memory(work, memory, k=0, last=0).invoke("well?", at("t"))
+    memory.forget(ids=[the(memory, SECRET)])
+    assert memory.scan(BACKWARDS, files=False).places == ()
+    assert "well?" in [one.text for one in memory.history("t")]
+
+
+def test_a_message_of_another_thread_in_a_prompt_is_known_as_what_it_is(memory: Memory) -> None:
+    first = DeLLMChatMessageHistory(memory, "first")
+    first.add_user_message(SECRET)
+    first.add_user_message("apples")
+
+    def ask(asked: Sequence[BaseMessage]) -> list[BaseMessage]:
+        return [first.messages[0], *asked]
+
+    with_memory(RunnableLambda(ask) | Mirror(), memory, k=0).invoke("well?", at("second"))
+    asked, reply = memory.history("second")
+    assert set(memory.context_of(reply.id)) == {the(memory, SECRET), asked.id}
+    assert "inexact" not in reply.metadata
+    memory.forget(ids=[the(memory, SECRET)])
+    assert [one.text for one in memory.history("second")] == ["well?"]
+    assert [one.text for one in memory.history("first")] == ["apples"]
