@@ -41,6 +41,28 @@ def test_a_value_is_kept_under_its_name_and_replaced(memory: Memory) -> None:
     assert memory.verify().ok
 
 
+def test_a_value_that_searches_find_is_found_no_more_once_it_was_replaced_or_deleted(
+    memory: Memory,
+) -> None:
+    def fact(text: str) -> Atom:
+        return Atom(Draft(text, kind="fact"))
+
+    memory.items.put("fact", [Keep(("a",), "home", fact("lives in Paris"))])
+    assert [one.record.text for one in memory.search("Paris", threshold=0.0)] == ["lives in Paris"]
+    memory.items.put("fact", [Keep(("a",), "home", fact("lives in Rome"))])
+    memory.remember("an unrelated sentence about Rome")
+    for by in ("keyword", "meaning"):
+        found = memory.search("lives in Paris", by=by, threshold=-1.0)
+        assert "" not in [one.record.text for one in found]
+        assert "lives in Rome" in [one.record.text for one in found]
+    memory.items.put("fact", [Keep(("a",), "home")])
+    assert len(memory.search("lives in Rome", by="meaning", threshold=-1.0)) == 1
+    memory.scrub()
+    assert memory.scan("Paris").clean
+    assert memory.scan("lives", files=False).clean
+    assert memory.verify().ok
+
+
 def test_spaces_are_compared_label_by_label(memory: Memory) -> None:
     for space in (("a",), ("a", "b"), ("ab",), ('a","b',), ("a%",), ("a\x00",)):
         keep(memory, space, "k", of=list(space))

@@ -29,6 +29,7 @@ def empty(tx: Tx, ws: int, ids: Sequence[int]) -> None:
     """Take the content out of records; they stay as what others were made from."""
     if not ids:
         return
+    _unfind(tx, ws, ids)
     tx.run(
         "update record set text = '', payload = null, metadata = null, role = :role "
         "where ws = :ws and id in :ids",
@@ -37,6 +38,32 @@ def empty(tx: Tx, ws: int, ids: Sequence[int]) -> None:
         role=REPLACED,
     )
     ItemVectors.drop(tx, ws, ids)
+
+
+def _unfind(tx: Tx, ws: int, ids: Sequence[int]) -> None:
+    """Let no search find records that one might find: a fact, say, unlike a store's item."""
+    rows = tx.all(
+        "select id, tokens from record where ws = :ws and id in :ids and kind <> 'state'",
+        ws=ws,
+        ids=list(ids),
+    )
+    if not rows:
+        return
+    found = [row[0] for row in rows]
+    tx.drop_terms(ws, found)
+    tx.run("delete from embedding where ws = :ws and id in :ids", ws=ws, ids=found)
+    tx.run(
+        "update record set kind = 'state', tokens = 0 where ws = :ws and id in :ids",
+        ws=ws,
+        ids=found,
+    )
+    tx.run(
+        "update workspace set documents = documents - :found, tokens = tokens - :tokens, "
+        "generation = generation + 1 where ws = :ws",  # of the vectors that are kept at hand
+        ws=ws,
+        found=len(found),
+        tokens=sum(row[1] for row in rows),
+    )
 
 
 def drop_given(tx: Tx, ws: int, ids: Sequence[int], asked: Collection[int]) -> None:
