@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .documents import forget_document, plan_document
+    from .fact_block import DeLLMFactBlock
     from .handles import attach
     from .memory import DeLLMMemory
     from .retriever import DeLLMRetriever
+    from .summary_block import DeLLMSummaryBlock
     from .tracking import track
+    from .vector_block import DeLLMVectorBlock
 
 _HOME = {
+    "DeLLMFactBlock": "fact_block",
     "DeLLMMemory": "memory",
     "DeLLMRetriever": "retriever",
+    "DeLLMSummaryBlock": "summary_block",
+    "DeLLMVectorBlock": "vector_block",
     "attach": "handles",
     "forget_document": "documents",
     "plan_document": "documents",
@@ -34,8 +40,11 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "DeLLMFactBlock",
     "DeLLMMemory",
     "DeLLMRetriever",
+    "DeLLMSummaryBlock",
+    "DeLLMVectorBlock",
     "attach",
     "forget_document",
     "plan_document",
