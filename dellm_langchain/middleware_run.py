@@ -26,15 +26,13 @@ from .call_places import parsed
 from .messages import draft_of, recipe
 from .objects import REFUSED, Objects
 from .options import checked_key
-from .saver import DeLLMSaver
+from .running import CHECKPOINTER, kept_by
 from .tenants import Tenanted, memory_of
 from .waiting import wait
 from .workspace import Workspace
 from .writing import DURABILITY
 
-# Where LangGraph tells a task of its saver, and that its run goes on after a pause.
-CHECKPOINTER = "__pregel_checkpointer"
-RESUMING = "__pregel_resuming"
+RESUMING = "__pregel_resuming"  # where LangGraph tells a task that its run goes on after a pause
 NOTICE = "dellm-"  # how the ids begin of what we say ourselves
 
 
@@ -245,21 +243,7 @@ def run_of(memory: Memory, key: str | None) -> Run:
     thread = thread_name(said["thread_id"]) if said.get("thread_id") is not None else None
     saver = said.get(CHECKPOINTER)
     found = saver if isinstance(saver, BaseCheckpointSaver) else None
-    return Run(config, memory, thread, found, _kept(found, config, memory))
-
-
-def _kept(
-    saver: BaseCheckpointSaver[Any] | None, config: RunnableConfig, memory: Memory
-) -> Workspace | None:
-    if not isinstance(saver, DeLLMSaver):
-        return None
-    kept = saver.workspace_of(config)
-    if kept.owner != (memory.identity, memory.id):
-        raise InvalidInput(
-            "The middleware and the checkpointer keep different memories or workspaces.",
-            remedy="Give both the same Memory and the same workspace=.",
-        )
-    return kept
+    return Run(config, memory, thread, found, kept_by(found, config, memory))
 
 
 class MemoryMiddleware(Tenanted, AgentMiddleware[Any, Any, Any]):

@@ -197,21 +197,30 @@ def here(memory: Memory, key: str | None) -> Here:
     memory = memory_of(memory, said, key, running=bool(said))
     thread = said.get("thread_id")
     inside = bool(parsed(str(said.get("checkpoint_ns") or ""))[0])
-    kept = _kept(said.get(CHECKPOINTER), config, memory) if inside and thread is not None else None
+    saver = said.get(CHECKPOINTER) if inside and thread is not None else None
+    kept = kept_by(saver, config, memory) if _keeps(saver, memory) else None
     name = "" if thread is None else thread_name(thread)
     return Here(memory, config, name, inside, kept)
 
 
-def _kept(saver: object, config: RunnableConfig, memory: Memory) -> Workspace | None:
-    if not isinstance(saver, DeLLMSaver) or saver.memory.identity != memory.identity:
+def kept_by(saver: object, config: RunnableConfig, memory: Memory) -> Workspace | None:
+    """Return what a graph's DeLLMSaver knows of a workspace of a memory, None for any other saver.
+
+    Raises InvalidInput where it keeps another memory or workspace.
+    """
+    if not isinstance(saver, DeLLMSaver):
         return None
     kept = saver.workspace_of(config)
-    if kept.memory.id != memory.id:
+    if kept.owner != (memory.identity, memory.id):
         raise InvalidInput(
-            "This object and the graph's checkpointer keep different workspaces.",
+            "This object and the graph's checkpointer keep different memories or workspaces.",
             remedy="Give both the same Memory and the same workspace=.",
         )
     return kept
+
+
+def _keeps(saver: object, memory: Memory) -> bool:
+    return isinstance(saver, DeLLMSaver) and saver.memory.identity == memory.identity
 
 
 def _state(read: Any) -> dict[str, Any]:

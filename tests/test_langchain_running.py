@@ -175,7 +175,7 @@ def test_the_workspace_is_taken_from_the_config_or_asked_for(memory: Memory) -> 
     with pytest.raises(InvalidInput, match="no config"):
         keep(memory, "home", "paris", "user_id")
     other = builder.compile(checkpointer=DeLLMSaver(memory))
-    with pytest.raises(InvalidInput, match="different workspaces"):
+    with pytest.raises(InvalidInput, match="memories or workspaces"):
         other.invoke({"messages": []}, config)
 
 
