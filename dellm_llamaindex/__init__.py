@@ -9,8 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .confirming import ForgetQuestion, confirm_forget
     from .documents import forget_document, plan_document
     from .fact_block import DeLLMFactBlock
+    from .forgetting import ForgetDialog, ForgettingChatEngine
     from .handles import attach
     from .memory import DeLLMMemory
     from .retriever import DeLLMRetriever
@@ -24,7 +26,11 @@ _HOME = {
     "DeLLMRetriever": "retriever",
     "DeLLMSummaryBlock": "summary_block",
     "DeLLMVectorBlock": "vector_block",
+    "ForgetDialog": "forgetting",
+    "ForgetQuestion": "confirming",
+    "ForgettingChatEngine": "forgetting",
     "attach": "handles",
+    "confirm_forget": "confirming",
     "forget_document": "documents",
     "plan_document": "documents",
     "track": "tracking",
@@ -45,7 +51,11 @@ __all__ = [
     "DeLLMRetriever",
     "DeLLMSummaryBlock",
     "DeLLMVectorBlock",
+    "ForgetDialog",
+    "ForgetQuestion",
+    "ForgettingChatEngine",
     "attach",
+    "confirm_forget",
     "forget_document",
     "plan_document",
     "track",
