@@ -1,4 +1,4 @@
-"""After a forget: nodes that turns have read are held by their records only, not by their text.
+"""After a forget: what the process holds of a turn says so, and holds no text of retrieved nodes.
 
 The numbers of erased records stay, so that what is still made from them is refused.
 """
@@ -6,17 +6,21 @@ The numbers of erased records stay, so that what is still made from them is refu
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 
 from dellm import Memory, Receipt
 
+from .calls import calls
 from .documents import records_of
-from .flows import ERASED, Flow
+from .flows import ERASED, Flow, Output
 from .replies import leftovers
 from .scopes import Scope, every_outside, guard, scopes
 from .tags import Owner
 
-_watched: set[int] = set()
+# Open memories by their identity; each lives as long as it is open, by what it is to call.
+_watched: dict[int, weakref.ref[Memory]] = {}
+_then: list[Callable[[Owner, set[int]], object]] = []
 _once = threading.Lock()
 
 
@@ -25,35 +29,80 @@ def watch(memory: Memory) -> None:
     with _once:
         if memory.identity in _watched:
             return
-        _watched.add(memory.identity)
+        _watched[memory.identity] = weakref.ref(memory)
     memory.after_forget(lambda receipt: purge(memory.workspace(receipt.workspace), receipt))
 
 
+def memory_of(owner: Owner) -> Memory | None:
+    """Return the workspace that an owner is, if it is watched and open."""
+    found = _watched.get(owner[0])
+    memory = found() if found is not None else None
+    return memory.workspace(owner[1]) if memory is not None and not memory.closed else None
+
+
+def then(call: Callable[[Owner, set[int]], object]) -> None:
+    """Have a function called with what was forgotten, once the flows of all scopes are marked."""
+    if call not in _then:
+        _then.append(call)
+
+
 def purge(memory: Memory, receipt: Receipt) -> None:
-    """Hold no text of what a workspace may have forgotten."""
+    """Mark what was made from what a workspace has forgotten, and hold no text of it."""
     owner: Owner = (memory.identity, memory.id)
-    for scope in scopes.all():
-        touched = owner in scope.reads.records or owner in scope.turn.asked.stored
-        for flow in _flows(scope):
-            if not flow.nodes:
-                continue
-            if touched:
-                _resolve(memory, owner, flow)
-            elif scope.turn.open <= 0:
-                _drop(flow)
-    for output in leftovers.all():
+    gone = set(receipt.ids)
+    held = scopes.all()
+    for scope in held:
+        _purge_nodes(memory, owner, scope)
+    outputs = [*leftovers.all(), *calls.under_way()]
+    for output in outputs:
         _drop(output.made)
     with guard:
-        gone = set(receipt.ids)
         for place in every_outside():
             place.forget(owner, gone)
+        for scope in held:
+            for flow in (scope.reads, scope.begun):
+                mark(flow, owner, gone)
+            outputs += [*scope.replies, scope.asked, *_results(scope)]
+        for output in dict.fromkeys(outputs):
+            mark(output.made, owner, gone)
+            if output.stored.get(owner) in gone:
+                output.made.read(owner, [ERASED])
+    for call in _then:
+        call(owner, gone)
 
 
-def _flows(scope: Scope) -> Iterator[Flow]:
-    yield scope.reads
-    yield scope.begun
-    for one in scope.replies:
-        yield one.made
+def mark(flow: Flow, owner: Owner, gone: set[int]) -> None:
+    """Let a flow say that a part of it was erased."""
+    if not gone.isdisjoint(flow.records.get(owner, {})):
+        flow.read(owner, [ERASED])
+
+
+def dead(flow: Flow) -> bool:
+    """Whether a part of what a flow holds was erased."""
+    seen: set[Output] = set()
+    waiting = [flow]
+    with guard:
+        while waiting:
+            one = waiting.pop()
+            if any(ERASED in records for records in one.records.values()):
+                return True
+            waiting += [output.made for output in one.outputs if output not in seen]
+            seen.update(one.outputs)
+    return False
+
+
+def _results(scope: Scope) -> Iterator[Output]:
+    for some in scope.results.values():
+        yield from some
+
+
+def _purge_nodes(memory: Memory, owner: Owner, scope: Scope) -> None:
+    touched = owner in scope.reads.records or owner in scope.turn.asked.stored
+    for flow in (scope.reads, scope.begun, *(one.made for one in scope.replies)):
+        if flow.nodes and touched:
+            _resolve(memory, owner, flow)
+        elif flow.nodes and scope.turn.open <= 0:
+            _drop(flow)
 
 
 def _resolve(memory: Memory, owner: Owner, flow: Flow) -> None:

@@ -22,9 +22,9 @@ class Leftovers:
     """
 
     def __init__(self) -> None:
-        self._held: OrderedDict[tuple[int, bytes], dict[Output, None]] = OrderedDict()
+        self._held: OrderedDict[tuple[int | str, bytes], dict[Output, None]] = OrderedDict()
 
-    def add(self, whose: int, output: Output) -> None:
+    def add(self, whose: int | str, output: Output) -> None:
         """Keep an output of a run."""
         with guard:
             self._held.setdefault((whose, output.digest), {})[output] = None
@@ -32,7 +32,7 @@ class Leftovers:
             while len(self._held) > MOST:
                 self._held.popitem(last=False)
 
-    def find(self, whose: int, digest: bytes) -> list[Output]:
+    def find(self, whose: int | str, digest: bytes) -> list[Output]:
         """Return the outputs of earlier runs that say this and were never stored."""
         with guard:
             found = self._held.get((whose, digest), {})
@@ -43,21 +43,13 @@ class Leftovers:
         with guard:
             return [one for some in self._held.values() for one in some]
 
-    def drop(self, outputs: set[Output]) -> None:
-        """Drop some."""
-        with guard:
-            for key in list(self._held):
-                self._held[key] = {one: None for one in self._held[key] if one not in outputs}
-                if not self._held[key]:
-                    del self._held[key]
-
 
 leftovers = Leftovers()
 
 
-def whose(scope: Scope) -> int:
-    """Return a number for the engine or workflow whose turn a scope is in."""
-    return id(scope.turn.instance())
+def whose(scope: Scope) -> int | str:
+    """Return what stands for the Context that a scope is in, else for its engine."""
+    return scope.turn.context or id(scope.turn.instance())
 
 
 def outputs_of(message: ChatMessage, digest: bytes, scope: Scope | None) -> list[Output]:

@@ -41,7 +41,8 @@ class Scope:
     ) -> None:
         self.key, self.parent, self.kind = key, parent, kind
         self.instance = _weakly(instance)
-        self.ctx: weakref.ref[object] | None = None
+        self.context: str | None = None  # of a workflow: which Context it runs in
+        self.resumed = False  # it goes on where another run stopped, and what that read is unknown
         self.reads = Flow()
         self.begun = parent.everything() if parent is not None and kind == "turn" else Flow()
         self.replies: list[Output] = []
@@ -51,6 +52,7 @@ class Scope:
         self.asked = Output(Flow())
         self.tool: Output | None = None
         self.open = 0  # spans in it that have not ended
+        self.finished = False  # it ended, and with a result
         if kind == "tool":
             self.tool = Output(self.reads, answers=call)
 
@@ -107,7 +109,8 @@ class Scope:
             found.add(self.reads)
             if self.kind == "turn":
                 found.outputs[self.asked] = None
-            found.unsure = found.unsure or any(one not in self.said for one in self.unknown)
+            lost = any(one not in self.said for one in self.unknown)
+            found.unsure = found.unsure or lost or self.turn.resumed
             return found
 
 
@@ -174,13 +177,18 @@ class Outside:
         with guard:
             self._before, self._now = self._now, Flow()
 
-    def everything(self) -> Flow:
-        """Return what was read, and that this need not be all."""
+    def known(self) -> Flow:
+        """Return what was read."""
         with guard:
             found = self._before.copy()
             found.add(self._now)
-            found.unsure = True
             return found
+
+    def everything(self) -> Flow:
+        """Return what was read, and that this need not be all."""
+        found = self.known()
+        found.unsure = True
+        return found
 
     def forget(self, owner: Owner, records: set[int]) -> None:
         """Drop records: nobody can tell when what is said here next was made."""

@@ -31,6 +31,7 @@ from llama_index_instrumentation.event_handlers import BaseEventHandler
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
+from . import state_taps
 from .calls import calls
 from .documents import note_of
 from .flows import Flow
@@ -54,7 +55,11 @@ class Spans(BaseSpanHandler[BaseSpan]):
         **_: Any,
     ) -> None:
         """Find the scope of a span that begins."""
-        scope = _scope(id_, bound_args, instance, scopes.at(parent_id))
+        around = scopes.at(parent_id)
+        if around is not None:
+            for one in bound_args.arguments.values():
+                state_taps.attach(around, one)
+        scope = _scope(id_, bound_args, instance, around)
         scopes.enter(id_, parent_id, scope)
         if scope is not None:
             with guard:
@@ -67,10 +72,12 @@ class Spans(BaseSpanHandler[BaseSpan]):
         self, id_: str, result: Any | None = None, **_: Any
     ) -> None:
         """Take the result of a tool."""
-        self._left(id_)
         scope = scopes.at(id_)
-        if scope is not None and scope.key == id_ and isinstance(result, ToolCallResult):
-            _take_result(scope, result)
+        if scope is not None and scope.key == id_:
+            scope.finished = result is not None
+            if isinstance(result, ToolCallResult):
+                _take_result(scope, result)
+        self._left(id_)
 
     def span_drop(self, id_: str, **_: Any) -> None:  # type: ignore[override] # as above
         """Note that a span ended with an error."""
@@ -81,6 +88,8 @@ class Spans(BaseSpanHandler[BaseSpan]):
         if scope is not None:
             with guard:
                 scope.open -= 1
+            if scope.key == id_ and scope.context:
+                state_taps.ended(scope)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:
         """Make none: spans are kept in scopes."""
@@ -109,7 +118,7 @@ def _scope(
 def _turn(id_: str, bound: inspect.BoundArguments, instance: object, around: Scope | None) -> Scope:
     made = Scope(id_, around, "turn", instance)
     if isinstance(instance, Workflow) and bound.arguments.get("start_event") is None:
-        made.begun.unsure = True  # it goes on where another run stopped
+        made.resumed = True
     return made
 
 
@@ -121,7 +130,6 @@ def _tool(id_: str, call: ToolCall, turn: Scope) -> Scope:
             made.reads.outputs[asked[-1]] = None
         else:  # the id was made up by the agent, or the call by a run before
             made.reads.add(turn.everything())
-            made.reads.unsure = made.reads.unsure or not turn.replies
     return made
 
 
@@ -195,3 +203,4 @@ def install() -> None:
         if not any(isinstance(one, Spans) for one in root_dispatcher.span_handlers):
             root_dispatcher.add_span_handler(Spans())
             root_dispatcher.add_event_handler(Events())
+            state_taps.install()
