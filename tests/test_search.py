@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dellm import Memory
+from dellm import Memory, matrix
 from dellm.database import Filter
 from dellm.errors import EmbedderError
 from dellm.records import Draft
@@ -262,6 +262,22 @@ def test_cosines_are_exact_and_the_threshold_is_exclusive(
     assert len(memory.search("a:1", by="meaning", threshold=hits[1].score)) == 1
 
 
+@pytest.mark.parametrize("used", [384, 20], ids=["dense", "sparse"])
+@pytest.mark.parametrize("count", [1, 3, 100, 10_003])
+def test_equal_vectors_have_equal_cosines_wherever_they_stand(count: int, used: int) -> None:
+    choose = np.random.default_rng(count)
+    one, query = choose.standard_normal((2, 384)).astype(np.float32)
+    query[used:] = 0
+    room = np.empty((384, count + 5), np.float32)
+    columns = room[:, :count]
+    columns[:] = one[:, None]
+    found = matrix._product(query, columns)
+    assert found.dtype == np.float32
+    assert found.shape == (count,)
+    assert len(set(found.tolist())) == 1
+    assert found[0] == pytest.approx(query @ one, abs=1e-3)
+
+
 def test_search_by_meaning_is_brute_force_s_answer(url: str, opened: Callable[..., Memory]) -> None:
     memory = opened(url, embedder=Axes()).workspace("alex")
     choose = random.Random(8)
@@ -391,7 +407,7 @@ def test_a_hit_of_a_record_erased_between_embedding_and_search_is_not_returned(
 
 FORGETTER = """
 import sys
-from dellm import Memory
+from dellm import Memory, matrix
 memory = Memory.open(sys.argv[1], embedder=None, scrub_below=0).workspace("alex")
 memory.forget(ids=[1])
 memory.remember("a:2 b:1")
@@ -412,7 +428,7 @@ def test_a_vector_erased_by_another_process_is_gone_from_this_one_s_cache(
         (held,) = matrices._kept.values()
         assert held.ids[: held.filled].tolist() == [2, 3]
         gone = Axes().embed(["a:1"])[0].tobytes()
-        assert gone not in held.rows[: held.filled].tobytes()
+        assert gone not in held.columns[:, : held.filled].T.tobytes()
 
 
 def test_a_closed_memory_keeps_no_vectors(sqlite_url: str, opened: Callable[..., Memory]) -> None:

@@ -2,7 +2,9 @@
 
 The cache is right because of two counters in the workspace's row: `generation` moves whenever a
 vector goes or all are made anew, so that every process drops its copy at its next use; and
-vectors are only ever added for ids above `indexed_to`, so newer rows can be appended.
+vectors are only ever added for ids above `indexed_to`, so newer ones can be appended.
+
+A vector is a column, so that of a query with few numbers that are not zero only those are multiplied.
 """
 
 from __future__ import annotations
@@ -14,11 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .database import Filter, Vector
+from .database import UNUSABLE, Filter, Vector
 
 if TYPE_CHECKING:
     from .database import Tx
 
+# Below so many numbers one thread is faster: those that BLAS wakes go on spinning after it, each on a
+# core that the rest of the program wants. A call takes a millisecond then, and ten on a busy machine.
+THREADED = 1 << 26
+SPARSE = 4  # a query with less than one in so many numbers that are not zero has few
 MOST = 8  # workspaces whose matrix is kept
 SMALL = 4  # a thread with less than one in so many of the vectors is looked at alone
 
@@ -28,15 +34,15 @@ class _Matrix:
     generation: int
     indexed_to: int
     ids: NDArray[np.int64]
-    rows: NDArray[np.float32]
+    columns: NDArray[np.float32]  # of shape (dimensions, room)
     threads: NDArray[np.int32]  # the numbers of the records' threads
     filled: int = 0
     names: dict[str, int] = field(default_factory=dict)  # the number of each thread, from 1 on
 
 
 def _empty(generation: int, width: int) -> _Matrix:
-    rows = np.empty((0, width), np.float32)
-    return _Matrix(generation, 0, np.empty(0, np.int64), rows, np.empty(0, np.int32))
+    columns = np.empty((width, 0), np.float32)
+    return _Matrix(generation, 0, np.empty(0, np.int64), columns, np.empty(0, np.int32))
 
 
 class Matrices:
@@ -66,7 +72,7 @@ class Matrices:
             self._kept.pop(ws, None)
             return None
         held = self._kept.get(ws)
-        if held is None or held.generation != state[0] or held.rows.shape[1] != width:
+        if held is None or held.generation != state[0] or len(held.columns) != width:
             held = _empty(state[0], width)
         if held.indexed_to < state[1]:
             _extend(held, tx, ws)
@@ -82,14 +88,24 @@ def _scored(
     held: _Matrix, query: Vector, thread: str | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return ids and cosines; those of other threads than the one asked for are left out or -inf."""
-    ids, rows = held.ids[: held.filled], held.rows[: held.filled]
+    ids, columns = held.ids[: held.filled], held.columns[:, : held.filled]
     if thread is None:
-        return ids, rows @ query
+        return ids, _product(query, columns)
     inside = held.threads[: held.filled] == held.names.get(thread, 0)
     at = np.flatnonzero(inside)
     if SMALL * len(at) < held.filled:
-        return ids[at], rows[at] @ query
-    return ids, np.where(inside, rows @ query, np.float32(-np.inf))
+        return ids[at], _product(query, columns[:, at])
+    return ids, np.where(inside, _product(query, columns), np.float32(-np.inf))
+
+
+def _product(query: Vector, columns: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the cosine of each column with the query; of equal columns an equal one, if not threaded."""
+    used = np.flatnonzero(query)
+    if SPARSE * len(used) < len(query):
+        query, columns = query[used], columns[used]
+    if columns.size >= THREADED:
+        return query @ columns
+    return np.asarray(np.einsum("i,ij->j", query, columns), np.float32)
 
 
 def _extend(held: _Matrix, tx: Tx, ws: int) -> None:
@@ -102,14 +118,14 @@ def _extend(held: _Matrix, tx: Tx, ws: int) -> None:
     )
     if not found:
         return
-    width = held.rows.shape[1]
+    width = len(held.columns)
     _reserve(held, held.filled + len(found), width)
     end = held.filled + len(found)
     held.ids[held.filled : end] = [row[0] for row in found]
     names = held.names
     held.threads[held.filled : end] = [names.setdefault(row[2], len(names) + 1) for row in found]
     joined = b"".join(row[1] for row in found)
-    held.rows[held.filled : end] = np.frombuffer(joined, "<f4").reshape(len(found), width)
+    held.columns[:, held.filled : end] = np.frombuffer(joined, "<f4").reshape(-1, width).T
     held.filled = end
 
 
@@ -119,16 +135,16 @@ def _reserve(held: _Matrix, needed: int, width: int) -> None:
         return
     room = needed if held.filled == 0 else max(needed, len(held.ids) * 3 // 2)
     ids = np.empty(room, np.int64)
-    rows = np.empty((room, width), np.float32)
+    columns = np.empty((width, room), np.float32)
     threads = np.empty(room, np.int32)
     ids[: held.filled] = held.ids[: held.filled]
-    rows[: held.filled] = held.rows[: held.filled]
+    columns[:, : held.filled] = held.columns[:, : held.filled]
     threads[: held.filled] = held.threads[: held.filled]
-    held.ids, held.rows, held.threads = ids, rows, threads
+    held.ids, held.columns, held.threads = ids, columns, threads
 
 
 def _left_out(tx: Tx, ws: int, keep: Filter) -> list[int]:
-    rows = tx.all(keep.left_out, ws=ws, at=keep.at)
+    rows = tx.all(UNUSABLE, ws=ws, at=keep.at)
     return [*keep.without, *(row[0] for row in rows)]
 
 
