@@ -113,6 +113,18 @@ def _says(block: Any) -> bool:
     return not isinstance(block, ThinkingBlock)
 
 
+def caller_of(messages: Sequence[ChatMessage], start: int, *, complete: bool = True) -> int | None:
+    """Return `start`, or the place of the call where a tool's result stands there.
+
+    None where that is before the list, which is not `complete`.
+    """
+    at = start
+    while 0 < at < len(messages) and answered_call(messages[at]) is not None:
+        at -= 1
+    alone_there = at < len(messages) and answered_call(messages[at]) is not None
+    return None if alone_there and not complete else at
+
+
 def opens_wrongly(message: ChatMessage) -> bool:
     """Return whether a list must not begin with this message: an answer, to nothing in it."""
     return message.role in (MessageRole.TOOL, MessageRole.ASSISTANT)

@@ -13,7 +13,7 @@ from dellm import Draft, Held, Memory, Said
 
 from . import origins
 from .messages import draft_of, message_of
-from .pairs import alone, repaired, unanswered
+from .pairs import alone, caller_of, repaired, unanswered
 from .scopes import Scope
 from .tags import Owner, answered_call, call_ids, digest_of, tag
 from .trimming import Counter, start_of
@@ -103,12 +103,18 @@ class Session:
         return found
 
     def fitting(self, counter: Counter, room: int) -> list[ChatMessage]:
-        """Return as much of the session's end as has `room` tokens; see trimming.py."""
+        """Return as much of the session's end as has `room` tokens; see trimming.py.
+
+        Where all there is room for is a tool's result, and a forget has left it the last message,
+        its call comes with it.
+        """
         known = self.known
         last = known.enough
         while True:
             found = self.window(last)
             start = start_of(found.messages, found.records, counter, room, complete=found.complete)
+            if start is not None and found.generation:
+                start = caller_of(found.messages, start, complete=found.complete)
             if start is not None:
                 known.enough = max(FIRST, len(found.messages) - start + AHEAD)
                 return found.messages[start:]
