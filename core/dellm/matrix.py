@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .database import UNUSABLE, Filter, Vector
+from .database import Filter, Vector
 
 if TYPE_CHECKING:
     from .database import Tx
@@ -144,7 +144,7 @@ def _reserve(held: _Matrix, needed: int, width: int) -> None:
 
 
 def _left_out(tx: Tx, ws: int, keep: Filter) -> list[int]:
-    rows = tx.all(UNUSABLE, ws=ws, at=keep.at)
+    rows = tx.all(keep.left_out, ws=ws, at=keep.at)
     return [*keep.without, *(row[0] for row in rows)]
 
 
