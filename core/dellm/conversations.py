@@ -178,6 +178,7 @@ class Conversations:
         trusted: int = -1,
         ended: int | None = None,
         only: Sequence[int] | None = None,
+        archive: bool = False,
     ) -> int:
         """Add messages to a thread, in one transaction; return the workspace's generation.
 
@@ -185,13 +186,15 @@ class Conversations:
         was made from what was erased or redacted, is refused. `trusted` is the generation in which
         the caller knew all the parents to be there. `ended`: when the thread had last been ended
         as the caller knew it; if it was ended since, all is refused. `only`: of the messages that
-        are there, the thread shows these and drops all others. Raises InvalidInput, StorageError.
+        are there, the thread shows these and drops all others. `archive`: what is added is archived
+        at once (see `hide`). Raises InvalidInput, StorageError.
         """
         _check_name(thread)
         check_iterable(said, "said=")
         for one in said:
             _check_saying(one)
         check_whole(trusted, "trusted=")
+        check_flag(archive, "archive=")
         with self._runs.open(thread, trusted) as writing:
             tx, scope = writing.tx, writing.scope
             if ended is not None and ended != (discarding.ended_at(tx, scope, thread) or NEVER):
@@ -204,6 +207,8 @@ class Conversations:
             Settling(writing.desk, writing).settle(atoms.values())
             for one, atom in atoms.items():
                 one.id = atom.id
+            if archive:
+                hiding.hide(tx, scope.ws, [one.id for one in said if one.id], hiding.ARCHIVED)
         self._note(writing, thread, making)
         return writing.generation
 
