@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from llama_index.core.schema import BaseNode, NodeWithScore
 
 from dellm import Atom, InvalidInput, Memory, Receipt, Sources
 
+from . import scopes
 from .documents import (
     RECORD,
     foreign_of,
@@ -19,6 +21,8 @@ from .documents import (
     records_of,
     unmarked,
 )
+from .purging import watch
+from .state_records import Flat
 from .tags import Owner
 from .tracked_copies import Copies, Keeper
 
@@ -29,7 +33,8 @@ class Shelf:
     """What one source of nodes goes by in memory, and which of its nodes are records.
 
     `keeper` is what nodes can be deleted from, None where there is no such thing; `nodes` lists
-    those of a document, or all for "".
+    those of a document, or all for "". `given`: what running code adds comes from outside, and is
+    not made from what that code was told.
     """
 
     def __init__(
@@ -38,12 +43,15 @@ class Shelf:
         name: str,
         keeper: Keeper | None = None,
         nodes: Listing | None = None,
+        *,
+        given: bool = False,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("name= is no name.")
         self.memory, self.name = memory, name
         self.copies = None if keeper is None else Copies(keeper, memory, name)
-        self._nodes = nodes
+        self._nodes, self._given = nodes, given
+        watch(memory)
         holders.add(self)
         if self.copies is not None:
             memory.after_forget(self._forgotten)
@@ -79,6 +87,7 @@ class Shelf:
                 left_out(one, self.owner)
                 kept.append(None)
             else:
+                self.found([one.node_id])
                 kept.append(marked(unmarked(one), self.owner, record))
         if None in kept and self.copies is not None:
             self.copies.again()
@@ -104,14 +113,15 @@ class Shelf:
 
     # what is added
 
-    def add(self, nodes: Sequence[BaseNode], thread: str = "") -> dict[str, int]:
+    def add(self, nodes: Sequence[BaseNode]) -> dict[str, int]:
         """Return the records of nodes that are about to be added, by their ids; without those refused.
 
-        What names a record of this workspace was made from that.
+        What names a record of this workspace was made from that, and what is added while an engine, a
+        workflow or a tool runs from what that has read so far.
         """
-        foreign = [foreign_of(unmarked(one), self._copied(one)) for one in nodes]
-        before = self.gone()
-        ids = self.memory.elsewhere.take(self.name, foreign, new=True, thread=thread)
+        made, before = self._told(), self.gone()
+        foreign = [foreign_of(unmarked(one), self._copied(one, made)) for one in nodes]
+        ids = self.memory.elsewhere.take(self.name, foreign, new=True)
         pairs = zip(nodes, ids, strict=True)
         taken = {one.node_id: record for one, record in pairs if record is not None}
         refused = {one.node_id for one in nodes} - before - set(taken)
@@ -119,11 +129,21 @@ class Shelf:
             self.memory.elsewhere.drop(self.name, sorted(refused), gone=True)
         return taken
 
-    def _copied(self, node: BaseNode) -> Sources | None:
+    def _told(self) -> Sources | None:
+        """Return what the running code has read, None outside of an engine or workflow."""
+        scope = None if self._given else scopes.current()
+        if scope is None:
+            return None
+        flow = scope.everything()
+        flow.read(self.owner, ())  # so that nodes are looked for in this workspace as well
+        flat = Flat(flow)
+        return Sources(known=list(flat.records[self.owner]), inexact=flat.unsure)
+
+    def _copied(self, node: BaseNode, made: Sources | None) -> Sources | None:
         known = node.metadata.get(RECORD)
         if type(known) is not int or known < 1:
-            return None
-        return Sources(also=(Atom(known=known, unsure=True),))
+            return made
+        return replace(made or Sources(), also=(Atom(known=known, unsure=True),))
 
     def added(self, records: dict[str, int]) -> bool:
         """Note that nodes are there now; return whether one was forgotten meanwhile."""

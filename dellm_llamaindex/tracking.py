@@ -9,6 +9,7 @@ import asyncio
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -24,8 +25,8 @@ from dellm.adapting import check_flag, check_text
 from .documents import unmarked
 from .index_copies import IndexKeeper, named_in
 from .retriever import memory_of
-from .tracked_copies import StoreKeeper
-from .tracked_documents import Deleting, Shelf, name_for
+from .tracked_copies import Keeper, StoreKeeper
+from .tracked_documents import Deleting, Listing, Shelf, name_for
 from .tracked_retriever import TrackedRetriever
 from .tracked_store import TrackedVectorStore
 
@@ -42,6 +43,7 @@ def track(
     name: str | None = None,
     persist_dir: str | None = None,
     everything: bool = False,
+    given: bool = False,
 ) -> T:
     """Return a user's index, vector store or retriever that does as before and is remembered.
 
@@ -56,40 +58,71 @@ def track(
     them from. `name`: what the source goes by in memory, the same in every process and another for
     each; by default its class and its id or collection. `persist_dir`: where an index is kept in
     files: they are written again after what was forgotten is out. Without it they are out of reach
-    until the user persists the index again.
+    until the user persists the index again. `given`: what is added by running code comes from
+    outside, and is not made from what that code has read.
 
     `memory` is a dellm.Memory or a DeLLMMemory. Raises InvalidInput.
     """
     core = memory_of(memory, "track()")
-    check_flag(everything, "everything=")
+    for option, said in (("everything=", everything), ("given=", given)):
+        check_flag(said, option)
     if persist_dir is not None:
         check_text(persist_dir, "persist_dir=")
     if isinstance(source, Deleting):
         raise InvalidInput("This is tracked already.")
-    made: Any = _made(source, core, name, persist_dir)
+    made: Any = _made(source, _Options(core, name, persist_dir, given))
     if everything:
         made._shelf.take_document("")  # noqa: SLF001 - of the same part
     return cast("T", made)
 
 
-def _made(source: object, memory: Memory, name: str | None, persist_dir: str | None) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What track() was told besides the source."""
+
+    memory: Memory
+    name: str | None
+    persist_dir: str | None
+    given: bool
+
+    def shelf(self, source: object, keeper: Keeper | None, nodes: Listing | None) -> Shelf:
+        """Return where the documents of a source are kept."""
+        called = _claimed(self.memory, self.name, source)
+        return Shelf(self.memory, called, keeper, nodes, given=self.given)
+
+    def of_index(self, index: BaseIndex[Any]) -> tuple[Shelf, IndexKeeper]:
+        """Return where the documents of an index are kept, and what takes nodes out of it."""
+        keeper = IndexKeeper(index, self.persist_dir)
+        return self.shelf(index, keeper, lambda document: _of_index(keeper, document)), keeper
+
+
+def _made(source: object, options: _Options) -> Any:
     if isinstance(source, BaseIndex):
-        return _index(source, memory, name, persist_dir)
-    if persist_dir is not None:
+        shelf, keeper = options.of_index(source)
+        cls: Any = _told(type(source))
+        made = cls.__new__(cls)  # it shares all that the user's has, and is no index made anew
+        made.__dict__.update(source.__dict__, _shelf=shelf, _keeper=keeper)
+        return made
+    if options.persist_dir is not None:
         raise InvalidInput("persist_dir= is for an index.")
     if isinstance(source, BasePydanticVectorStore):
-        called = _claimed(memory, name, source)
-        shelf = Shelf(memory, called, StoreKeeper(source), lambda document: _held(source, document))
-        return TrackedVectorStore(source, shelf)
+        keeper_ = StoreKeeper(source)
+        return TrackedVectorStore(
+            source, options.shelf(source, keeper_, lambda document: _held(source, document))
+        )
     if isinstance(source, BaseRetriever):
-        index = getattr(source, "_index", None)
-        if isinstance(index, Deleting):
-            return TrackedRetriever(source, index._shelf)  # noqa: SLF001 - of the same part
-        if isinstance(index, BaseIndex):
-            shelf, _ = _shelf(index, memory, name, None)
-            return TrackedRetriever(source, shelf)
-        return TrackedRetriever(source, Shelf(memory, _claimed(memory, name, source)))
+        return TrackedRetriever(source, _of_retriever(source, options))
     raise InvalidInput("track() takes an index, a vector store or a retriever.")
+
+
+def _of_retriever(retriever: BaseRetriever, options: _Options) -> Shelf:
+    """Return where the documents of a retriever are kept: those of its index, if it has one."""
+    index = getattr(retriever, "_index", None)
+    if isinstance(index, Deleting):
+        return index._shelf  # noqa: SLF001 - of the same part
+    if isinstance(index, BaseIndex):
+        return options.of_index(index)[0]
+    return options.shelf(retriever, None, None)
 
 
 def _claimed(memory: Memory, name: str | None, source: object) -> str:
@@ -106,22 +139,6 @@ def _claimed(memory: Memory, name: str | None, source: object) -> str:
                 remedy="Give each a name= of its own.",
             )
     return called
-
-
-def _index(index: BaseIndex[Any], memory: Memory, name: str | None, persist_dir: str | None) -> Any:
-    shelf, keeper = _shelf(index, memory, name, persist_dir)
-    cls: Any = _told(type(index))
-    made = cls.__new__(cls)  # it shares all that the user's has, and is no index made anew
-    made.__dict__.update(index.__dict__, _shelf=shelf, _keeper=keeper)
-    return made
-
-
-def _shelf(
-    index: BaseIndex[Any], memory: Memory, name: str | None, persist_dir: str | None
-) -> tuple[Shelf, IndexKeeper]:
-    keeper = IndexKeeper(index, persist_dir)
-    called = _claimed(memory, name, index)
-    return Shelf(memory, called, keeper, lambda document: _of_index(keeper, document)), keeper
 
 
 class _TrackedIndex(Deleting):

@@ -21,17 +21,22 @@ from llama_index.core import (
     load_index_from_storage,
 )
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.llms import MockLLM
+from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.response_synthesizers import TreeSummarize
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import VectorStoreQuery
+from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_indexes import TextStore, Words, chunk, index_of, sentences
 
 from dellm import ContextForgotten, InvalidInput, Memory, NothingMatched
 from dellm_llamaindex.documents import forget_document, note_of, plan_document, records_of
+from dellm_llamaindex.memory import DeLLMMemory
 from dellm_llamaindex.tracking import track
 
 Opened = Callable[..., Memory]
@@ -52,6 +57,15 @@ def all_of(index: BaseIndex[Any]) -> str:
 @pytest.fixture
 def index() -> VectorStoreIndex:
     return index_of([chunk("the grey cat sleeps"), chunk("the old dog barks", "other")])
+
+
+class Repeating(MockLLM):
+    """Repeats its whole prompt."""
+
+    @llm_chat_callback()
+    def chat(self, messages: Any, **_: Any) -> ChatResponse:
+        said = " / ".join(one.content or "" for one in messages)
+        return ChatResponse(message=ChatMessage(role="assistant", content=said))
 
 
 def record(found: list[NodeWithScore], text: str) -> int:
@@ -565,6 +579,80 @@ def test_a_suppressed_node_is_not_found_and_comes_back(
     assert texts(tracked.as_retriever(similarity_top_k=2).retrieve("cat")) == ["the old dog barks"]
     memory.restore(receipt)
     assert len(tracked.as_retriever(similarity_top_k=2).retrieve("cat")) == 2
+
+
+class Noting(Workflow):
+    """Keeps what the user says in an index, as a tool of an agent does."""
+
+    def __init__(self, memory: DeLLMMemory, index: Any) -> None:
+        super().__init__(timeout=30)
+        self.memory, self.index = memory, index
+
+    @step
+    async def keep(self, ev: StartEvent) -> StopEvent:
+        await self.memory.aput(ChatMessage(role="user", content=ev.input))
+        said = (await self.memory.aget_all())[-1].content or ""
+        await self.index.ainsert(Document(text=f"noted: {said}", id_=str(ev.name)))
+        return StopEvent()
+
+
+@pytest.mark.parametrize("given", [False, True])
+async def test_what_a_run_adds_was_made_from_what_it_has_read(memory: Memory, given: bool) -> None:
+    index = index_of([])
+    tracked = track(index, memory, given=given)
+    session = DeLLMMemory.from_defaults(memory, "s", top_k=None)
+    await Noting(session, tracked).run(input="my code is 4711", name="a")
+    await Noting(session, tracked).run(input="bread needs flour", name="b")
+    said = next(one.id for one in memory.history("s") if "4711" in one.text)
+    memory.forget(ids=[said])
+    kept = all_of(index)
+    assert ("4711" in kept) is given
+    assert "flour" in kept or not given
+    tracked.insert(Document(text="from outside of any run", id_="c"))
+    assert "from outside" in all_of(index)
+
+
+async def test_what_a_run_made_of_what_was_erased_meanwhile_is_not_added(memory: Memory) -> None:
+    index = index_of([])
+    tracked = track(index, memory)
+    session = DeLLMMemory.from_defaults(memory, "s", top_k=None)
+
+    class Late(Workflow):
+        @step
+        async def keep(self, ev: StartEvent) -> StopEvent:
+            await session.aput(ChatMessage(role="user", content="my code is 4711"))
+            said = (await session.aget_all())[-1].content
+            memory.forget(quote="4711")
+            await tracked.ainsert(Document(text=f"noted: {said}"))
+            return StopEvent()
+
+    await Late(timeout=30).run()
+    assert "4711" not in all_of(index)
+    assert tracked.pending == []
+
+
+def test_a_chat_over_a_tracked_index_forgets_the_reply_with_the_document(
+    memory: Memory, index: VectorStoreIndex
+) -> None:
+    tracked = track(index, memory)
+    session = DeLLMMemory.from_defaults(memory, "s", top_k=None)
+    engine = ContextChatEngine.from_defaults(
+        tracked.as_retriever(similarity_top_k=1), llm=Repeating(), memory=session
+    )
+    assert "grey cat" in str(engine.chat("What does the cat do?"))
+    assert "old dog" in str(engine.chat("And the old dog?"))
+    forget_document(memory, "doc")
+    assert memory.scan("grey cat", files=False).clean
+    assert "grey" not in all_of(index)
+    left = [one.content or "" for one in engine.chat_history]
+    assert left[0] == "What does the cat do?"
+    assert all("grey" not in one for one in left)
+    forget_document(memory, "other")
+    assert [one.content for one in engine.chat_history] == [
+        "What does the cat do?",
+        "And the old dog?",
+    ]
+    assert memory.verify().ok
 
 
 def test_a_node_without_an_id_of_ours_is_a_node_like_any_other(memory: Memory) -> None:
