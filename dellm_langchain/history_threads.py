@@ -16,6 +16,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from dellm import Held, InvalidInput, Memory, Said, Saying
 
 from .addresses import thread_name
+from .cache_waiting import waiting
 from .calls import Call
 from .capture import captured
 from .giving import unanswered
@@ -206,6 +207,7 @@ class Conversation:
         trusted = known.generation if sure else -1
         generation = self._kept.add(self.thread, said, trusted=trusted, ended=ended)
         origins.stored()
+        waiting.tie(self.memory, around, [one.id for one in said if one.draft.role != "assistant"])
         for one in read:
             one.copies.clear()
         self._learn(generation, messages, said)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from agents import at
+from chain_ways import Ways
 from documents import CANARY, SECRET, Words
 from graphs import HEARD, Parrot
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -19,6 +20,7 @@ from langchain_core.language_models import FakeListLLM
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import START, MessagesState, StateGraph
@@ -42,6 +44,7 @@ __all__ = ["one_database", "postgres_url"]
 
 BACKWARDS = CANARY[::-1]
 Read = Callable[[], str]
+ways = Ways({"configurable": {"thread_id": "t", "session_id": "t"}})
 
 
 @pytest.fixture(autouse=True)
@@ -180,6 +183,35 @@ def test_a_cached_reply_goes_with_the_message_of_a_history_that_it_was_made_from
     # What was said there stays; what the cache gave was made of what was said in the other thread.
     assert [one.text for one in memory.history("two")] == [SECRET]
     assert memory.scan(BACKWARDS, files=False).places == ()
+
+
+@pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory")
+@pytest.mark.parametrize("way", [ways.invoke, ways.ainvoke])
+@pytest.mark.parametrize("stock", [False, True])
+def test_a_cached_reply_that_no_thread_keeps_goes_with_what_it_was_made_from(
+    memory: Memory, way: Callable[[Any, Any], None], *, stock: bool
+) -> None:
+    """It is asked for in a chain that stores what it was asked at its end, and something else."""
+
+    def settle(said: BaseMessage) -> AIMessage:
+        return AIMessage("done")
+
+    def history(thread: str) -> DeLLMChatMessageHistory:
+        return DeLLMChatMessageHistory(memory, thread)
+
+    inner = Mirror(cache=DeLLMCache(memory)) | RunnableLambda(settle)
+    chain: Any = RunnableWithMessageHistory(inner, history) if stock else None
+    chain = chain or with_memory(inner, memory, k=0)
+    for text in ("apples", SECRET):
+        way(chain, [HumanMessage(text)])
+    memory.forget(ids=[the(memory, SECRET)])
+    assert memory.scan(BACKWARDS, files=False).places == ()
+    (left,) = memory.items.search("llm")
+    assert "selppa" in left.record.text
+    heard = len(HEARD)
+    way(chain, [HumanMessage(SECRET)])
+    assert len(HEARD) == heard + 1
+    assert memory.verify().ok
 
 
 def test_what_a_node_gives_on_from_the_state_is_cached_as_made_of_it(memory: Memory) -> None:
