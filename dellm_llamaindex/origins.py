@@ -155,7 +155,8 @@ class _Making:
     def _flow(self, one: Put, message: ChatMessage) -> Flow | None:
         """Return what a message was made from, None where nothing is known of it."""
         digest, known = digest_of(message), tag_of(message)
-        if known is not None:
+        # What another memory knows of a message says nothing of the records here.
+        if known is not None and known.owner == self._owner:
             flow = Flow()
             flow.read(known.owner, [known.record])
             if known.digest != digest:
