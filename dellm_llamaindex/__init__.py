@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .chat_store import DeLLMChatStore
     from .confirming import ForgetQuestion, confirm_forget
     from .documents import forget_document, plan_document
     from .fact_block import DeLLMFactBlock
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .vector_block import DeLLMVectorBlock
 
 _HOME = {
+    "DeLLMChatStore": "chat_store",
     "DeLLMFactBlock": "fact_block",
     "DeLLMMemory": "memory",
     "DeLLMRetriever": "retriever",
@@ -46,6 +48,7 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "DeLLMChatStore",
     "DeLLMFactBlock",
     "DeLLMMemory",
     "DeLLMRetriever",

@@ -39,13 +39,19 @@ class Attached(BaseModel):
     def model_post_init(self, context: Any, /) -> None:
         """Find the memory that this means, or open it."""
         super().model_post_init(context)
-        self._held = Held(opened(Handle(self.url, self.workspace, self.opened)))
+        self._held = Held(self._open())
         taps.install()
+
+    def _open(self) -> Memory:
+        return opened(Handle(self.url, self.workspace, self.opened))
 
     @property
     def core(self) -> Memory:
         """The open memory, in the workspace."""
-        return self._held.memory
+        memory = self._held.memory
+        if (memory.url, memory.id) == (self.url, self.workspace):
+            return memory
+        return self._open()  # of a copy with another workspace
 
     @property
     def owner(self) -> Owner:

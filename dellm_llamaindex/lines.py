@@ -1,0 +1,67 @@
+"""Calls from a loop that are made in the order in which they were asked for, off the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+_T = TypeVar("_T")
+_Waiting = tuple["Future[Any]", Callable[[], Any]]
+
+
+class Line:
+    """Makes one call at a time, in the order of `call`, from whatever loop and thread."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[_Waiting] = deque()
+        self._running = threading.Lock()
+
+    async def call(self, work: Callable[[], _T]) -> _T:
+        """Return what a function gives, called in another thread in the caller's context."""
+        context = copy_context()
+        done: Future[_T] = Future()
+        one: _Waiting = (done, lambda: context.run(work))
+        self._waiting.append(one)
+        try:
+            await asyncio.to_thread(self._until, done)
+        except asyncio.CancelledError:
+            with suppress(ValueError):  # it is not waiting any more: then it is made
+                self._waiting.remove(one)
+            raise
+        return done.result()
+
+    def _until(self, done: Future[Any]) -> None:
+        """Make the calls that wait up to one; another thread may have made it already."""
+        with self._running:
+            while not done.done() and self._waiting:
+                future, work = self._waiting.popleft()
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # noqa: BLE001 - it is the caller's, who gets it
+                    future.set_exception(error)
+
+
+class Lines:
+    """The lines that are in use, by key."""
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[object, Line] = WeakValueDictionary()
+        self._guard = threading.Lock()
+
+    def of(self, key: object) -> Line:
+        """Return the line of a key."""
+        with self._guard:
+            found = self._known.get(key)
+            if found is None:
+                found = self._known[key] = Line()
+            return found
+
+
+lines = Lines()
