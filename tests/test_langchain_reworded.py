@@ -14,6 +14,7 @@ from agents import at
 from chain_ways import Ways
 from documents import CANARY, SECRET, Words
 from graphs import HEARD, Parrot
+from langchain.agents import create_agent
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListLLM
@@ -286,13 +287,28 @@ def test_a_tools_result_is_made_of_what_a_model_in_the_tool_was_told(
         return said if isinstance(said, str) else str(said.text)
 
     def work(asked: Sequence[BaseMessage]) -> list[BaseMessage]:
-        call = {"name": "think", "args": {"query": "x"}, "id": "c1", "type": "tool_call"}
-        return [AIMessage("", tool_calls=[call]), think.invoke(call)]
+        call = Parrot().bind_tools([think]).invoke(asked)  # this model was told nothing else
+        return [call, think.invoke({**call.tool_calls[0], "type": "tool_call"})]
 
-    with_memory(work, memory, k=0, last=0).invoke("well?", at("t"))
+    with_memory(work, memory, k=0, last=0).invoke("call:think(x)", at("t"))
+    _, asked, caller, _ = memory.history("t")
+    assert memory.context_of(caller.id) == [asked.id]
     memory.forget(ids=[the(memory, SECRET)])
     assert memory.scan(BACKWARDS, files=False).places == ()
-    assert "well?" in [one.text for one in memory.history("t")]
+    assert asked.id in [one.id for one in memory.history("t")]
+
+
+def test_what_a_chain_says_after_a_graph_in_it_goes_with_what_that_said(memory: Memory) -> None:
+    graph: Any = create_agent(Mirror(), [], checkpointer=DeLLMSaver(memory))
+
+    def ask(asked: Sequence[BaseMessage]) -> str:
+        return str(graph.invoke({"messages": list(asked)}, at("graph"))["messages"][-1].text)
+
+    with_memory(ask, memory, k=0).invoke(SECRET, at("t"))
+    assert BACKWARDS in memory.history("t")[-1].text
+    memory.forget(ids=[the(memory, BACKWARDS, thread="graph")])
+    assert [one.text for one in memory.history("t")] == [SECRET]
+    assert memory.scan(BACKWARDS, files=False).places == ()
 
 
 def test_a_message_of_another_thread_in_a_prompt_is_known_as_what_it_is(memory: Memory) -> None:
@@ -300,8 +316,10 @@ def test_a_message_of_another_thread_in_a_prompt_is_known_as_what_it_is(memory: 
     first.add_user_message(SECRET)
     first.add_user_message("apples")
 
+    told = first.messages[0]  # before any run
+
     def ask(asked: Sequence[BaseMessage]) -> list[BaseMessage]:
-        return [first.messages[0], *asked]
+        return [told, *asked]
 
     with_memory(RunnableLambda(ask) | Mirror(), memory, k=0).invoke("well?", at("second"))
     asked, reply = memory.history("second")
