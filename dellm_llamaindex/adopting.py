@@ -1,7 +1,7 @@
 """`dellm adopt llamaindex`: what stock memories stored, read into a memory that can forget.
 
 The JSON of a SimpleChatStore or of a ChatMemoryBuffer, of any version, and the tables of
-SQLAlchemyChatStore, with what Memory had archived. Nobody saw the prompts: how contexts are inferred
+SQLAlchemyChatStore; what Memory had archived there stays so. Nobody saw the prompts: how contexts are inferred
 is said at dellm.adopt_messages.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.storage.chat_store.base_db import MessageStatus
 
 from dellm import InvalidInput, Memory
 from dellm.adapting import adopt_databases, adopt_messages, adopt_tables
@@ -24,7 +25,12 @@ from .tags import answered_call, call_ids
 
 GIVERS = frozenset({MessageRole.USER, MessageRole.SYSTEM, MessageRole.DEVELOPER})
 LAYOUT = adopt_tables.Layout(
-    "key", "data", "llama_index_memory", order=("timestamp", "id"), made_at="timestamp"
+    session="key",
+    message="data",
+    usual="llama_index_memory",
+    order=("timestamp", "id"),
+    made_at="timestamp",
+    status="status",
 )
 SQLITE = b"SQLite format 3\0"  # how each of its files begins
 # What stands in a table as a time: once seconds, now nanoseconds since 1970, up to the year 9999.
@@ -98,6 +104,7 @@ class Reading:
             calls=call_ids(message),
             answers=answered_call(message),
             made_at=_made_at(row.made_at),
+            archived=row.status == MessageStatus.ARCHIVED.value,
         )
 
     def _named(self, message: ChatMessage) -> str:

@@ -32,6 +32,7 @@ from typer.testing import CliRunner
 
 from dellm import InvalidInput, Memory, StorageError, UnsupportedHere, cli
 from dellm_llamaindex.adopting import adopt
+from dellm_llamaindex.chat_store import DeLLMChatStore
 from dellm_llamaindex.messages import message_of
 
 Opened = Callable[..., Memory]
@@ -212,11 +213,20 @@ def test_calls_in_the_form_of_a_provider_have_their_results(local: Memory) -> No
     assert parents(local)[4:] == [[0, 1, 2, 3], [4], [0, 1, 2, 3, 4, 5]]
 
 
-def test_what_was_archived_is_read_in_its_place(stock_sqlite: Source, local: Memory) -> None:
-    stock_sqlite.add(*TALK)
-    stock_sqlite.run(lambda store: store.archive_oldest_messages(SAM, 2))
-    adopt(stock_sqlite.url, local)
-    assert shown(local) == TALK
+@both
+def test_what_was_archived_stays_so(source: Source, memory: Memory) -> None:
+    source.add(*TALK)
+    source.run(lambda store: store.archive_oldest_messages(SAM, 2))
+    ours = DeLLMChatStore(memory)
+    for _ in range(2):
+        adopt(source.url, memory)
+        for status in (None, *MessageStatus):
+            expected = source.run(lambda store, status=status: store.get_messages(SAM, status))
+            assert asyncio.run(ours.get_messages(SAM, status)) == expected
+    assert shown(memory) == TALK
+    asyncio.run(ours.delete_messages(SAM))
+    adopt(source.url, memory)
+    assert asyncio.run(ours.get_messages(SAM, None)) == []
 
 
 def test_only_the_threads_named_are_read(stock_sqlite: Source, local: Memory) -> None:

@@ -31,7 +31,8 @@ class Told:
     """What a message says, and what it tells of where it came from.
 
     `given`: from outside, not made from what was said before. `calls` are the ids of the tool calls
-    that it makes; `answers` is the one whose result it is. The draft has a framework id.
+    that it makes; `answers` is the one whose result it is. `archived`: its session no longer shows it.
+    The draft has a framework id.
     """
 
     draft: Draft = field(repr=False)
@@ -39,6 +40,7 @@ class Told:
     calls: Sequence[str] = ()
     answers: str | None = None
     made_at: datetime | int | None = None
+    archived: bool = False
 
 
 class Session:
@@ -52,6 +54,7 @@ class Session:
         }
         self._before: list[int] = []
         self._callers: dict[str, int] = {}
+        self._archived: list[int] = []
         self._lost = False
 
     def take(self, told: Told | None) -> Outcome:
@@ -62,7 +65,14 @@ class Session:
         self._lost = self._lost or id_ == ERASED
         self._before.append(id_)
         self._callers.update(dict.fromkeys(told.calls, id_))
+        if told.archived and id_ != ERASED:
+            self._archived.append(id_)
         return outcome
+
+    def end(self) -> None:
+        """Archive what was archived, when all of the session was taken."""
+        if self._archived:
+            self.memory.conversations.hide(self.thread, self._archived, archive=True)
 
     def _stored(self, told: Told) -> tuple[Outcome, int]:
         """Return what became of a message, and its record."""
@@ -140,6 +150,8 @@ def adopt_messages(
                 rows[outcome].append(str(row.id))
             if progress is not None:
                 progress(kinds.total(), total)
+        if adopted is not None:
+            adopted.end()
     return {
         "threads": len(names),
         "messages": kinds.total(),

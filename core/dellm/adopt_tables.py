@@ -25,14 +25,15 @@ Key = Any  # what a column of the source holds: most often a number, a text or a
 
 
 class Row(NamedTuple):
-    """One message as it is stored; `made_at` is what the table says of when, None where it does not.
+    """One message as it is stored; None for what the table does not say of it.
 
-    That is a datetime, or the number that stands there.
+    `made_at` is a datetime, or the number that stands there.
     """
 
     id: Key
     message: str | bytes | None
     made_at: Any = None
+    status: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Layout:
     """The columns of a table of messages, besides `id`.
 
     `session` says whose a message is and `message` holds it as JSON; they are in the `order` of these
-    columns. `usual` is the name that such a table mostly has. `made_at` may be missing.
+    columns. `usual` is the name that such a table mostly has. `made_at` and `status` may be missing.
     """
 
     session: str
@@ -48,6 +49,7 @@ class Layout:
     usual: str
     order: tuple[str, ...] = ("id",)
     made_at: str | None = None
+    status: str | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -150,25 +152,27 @@ class SqliteHistories:
     def __init__(self, connection: Any, table: str | None, layout: Layout) -> None:
         self._connection = connection
         fit = self._fit(table, layout)
-        self.table, dated = fit[_chosen(table, [one for one, _ in fit], layout)]
+        self.table, dated, stated = fit[_chosen(table, [one[0] for one in fit], layout)]
         self._from = f"from {_quoted(self.table)}"
         self._session = _quoted(layout.session)
         self._order = _listed(layout.order)
         made_at = _quoted(layout.made_at) if layout.made_at and dated else "null"
-        self._told = f"{_quoted(layout.message)}, {made_at}"
+        status = _quoted(layout.status) if layout.status and stated else "null"
+        self._told = f"{_quoted(layout.message)}, {made_at}, {status}"
 
-    def _fit(self, table: str | None, layout: Layout) -> list[tuple[str, bool]]:
-        """Return the tables fit to be read, and whether they say when a message was made."""
+    def _fit(self, table: str | None, layout: Layout) -> list[tuple[str, bool, bool]]:
+        """Return the tables fit to be read, and whether they say when, and of what status."""
         columns = layout.columns
         rows = self._connection.execute(
-            "select t.name, exists (select 1 from pragma_table_xinfo(t.name) where name = ?2) "
+            "select t.name, exists (select 1 from pragma_table_xinfo(t.name) where name = ?2), "
+            "exists (select 1 from pragma_table_xinfo(t.name) where name = ?4) "
             "from pragma_table_list t where t.schema = 'main' "
             "and t.type in ('table', 'view') and (?1 is null or t.name = ?1) and ?3 = "
             "(select count(*) from pragma_table_xinfo(t.name) where name in "
-            f"({', '.join(f'?{at}' for at, _ in enumerate(columns, 4))})) order by t.name",
-            (table, layout.made_at, len(columns), *columns),
+            f"({', '.join(f'?{at}' for at, _ in enumerate(columns, 5))})) order by t.name",
+            (table, layout.made_at, len(columns), layout.status, *columns),
         )
-        return [(name, bool(dated)) for name, dated in rows]
+        return [(name, bool(dated), bool(stated)) for name, dated, stated in rows]
 
     def sizes(self) -> dict[Key, int]:
         """See Histories."""
@@ -193,8 +197,8 @@ class SqliteHistories:
             found = self._connection.execute(
                 f"select {self._told} {self._from} where id is ?", (id_,)
             )
-            for message, made_at in found.fetchall():
-                yield Row(id_, message, made_at)
+            for told in found.fetchall():
+                yield Row(id_, *told)
 
 
 # PostgreSQL
@@ -216,22 +220,26 @@ class PostgresHistories:
     def __init__(self, connection: Any, table: str | None, layout: Layout) -> None:
         self._connection = connection
         fit = self._fit(table, layout)
-        _, self.table, full, dated = fit[_chosen(table, [one[0] for one in fit], layout)]
+        _, self.table, full, dated, stated = fit[_chosen(table, [one[0] for one in fit], layout)]
         self._from = f"from {full}"
         self._session = _quoted(layout.session)
         self._order = _listed(layout.order)
         made_at = _MADE_AT[dated].format(_quoted(layout.made_at or ""))
-        self._told = f"{_quoted(layout.message)}::text, {made_at}"
+        status = _quoted(layout.status) if layout.status and stated else "null"
+        self._told = f"{_quoted(layout.message)}::text, {made_at}, {status}"
 
-    def _fit(self, table: str | None, layout: Layout) -> list[tuple[str, str, str, str | None]]:
-        """Return the tables fit to be read: as named, bare, quoted, and how they are dated."""
-        rows: list[tuple[str, str, str, str | None]] = self._connection.execute(
+    def _fit(
+        self, table: str | None, layout: Layout
+    ) -> list[tuple[str, str, str, str | None, bool]]:
+        """Return the tables fit to be read: as named, bare, quoted, how dated, if with a status."""
+        rows: list[tuple[str, str, str, str | None, bool]] = self._connection.execute(
             "with columns as (select attrelid as of, attname as name, atttypid as type "
             " from pg_attribute where attnum > 0 and not attisdropped) "
             "select c.relname, c.relname, format('%%I.%%I', n.nspname, c.relname), "
             " (select case when type in ('timestamptz'::regtype, 'timestamp'::regtype) "
             "  then 'moment' when type = 'bigint'::regtype then 'number' end "
-            "  from columns where of = c.oid and name = %(made_at)s::text) "
+            "  from columns where of = c.oid and name = %(made_at)s::text), "
+            " exists (select 1 from columns where of = c.oid and name = %(status)s::text) "
             "from pg_class c join pg_namespace n on n.oid = c.relnamespace "
             "where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname !~ '^pg_' "
             "and cardinality(%(columns)s::text[]) = (select count(*) from columns "
@@ -240,7 +248,12 @@ class PostgresHistories:
             " when %(table)s::text is null then pg_table_is_visible(c.oid) "
             " else n.nspname || '.' || c.relname = %(table)s end "
             'order by pg_table_is_visible(c.oid) desc, c.relname collate "C"',
-            {"table": table, "columns": layout.columns, "made_at": layout.made_at},
+            {
+                "table": table,
+                "columns": layout.columns,
+                "made_at": layout.made_at,
+                "status": layout.status,
+            },
         ).fetchall()
         return rows
 
