@@ -373,6 +373,10 @@ def node(made: Callable[[Any, BaseMessage], Any], look: Look = everything) -> An
     return RunnableLambda(asked, afunc=awaited)
 
 
+class Noted(MessagesState):
+    note: str
+
+
 def chat(state: Any, *nodes: Any) -> StateGraph[Any]:
     """Return START -> each node in turn."""
     graph = StateGraph(state)

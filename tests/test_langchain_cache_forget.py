@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from graphs import CLEAN, HEARD, STATEMENT, WORD, Parrot, Way, chat, latest, named
+from graphs import CLEAN, HEARD, STATEMENT, WORD, Noted, Parrot, Way, chat, latest, named
 from langchain_core.caches import InMemoryCache
 from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import FakeListLLM
@@ -33,10 +33,6 @@ __all__ = ["one_database", "postgres_url"]
 
 WAYS = [Way("invoke"), Way("ainvoke"), Way("stream"), Way("astream"), Way("invoke", "exit")]
 on_sqlite = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-
-
-class Noted(MessagesState):
-    note: str
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import asyncio
 import copy
 import pickle
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,8 +18,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
+from one_file import lite
 from one_postgres import one_database, postgres_url
 from pairing import problems
+from unheard import unheard
 
 from dellm import InvalidInput, Memory
 from dellm_langchain.chains import with_memory
@@ -27,23 +29,11 @@ from dellm_langchain.history import DeLLMChatMessageHistory
 from dellm_langchain.summarizer import DeLLMSummarizer
 from dellm_langchain.tracking import DeLLMCallbackHandler, track
 
-__all__ = ["one_database", "postgres_url"]
+__all__ = ["lite", "one_database", "postgres_url", "unheard"]
 
 CONFIG: Config = {"configurable": {"thread_id": "chat"}}
 WORD = "canaryqzxv"
 KEYS: dict[str, Any] = {"input_messages_key": "q", "history_messages_key": "history"}
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    HEARD.clear()
-    yield
-    HEARD.clear()
-
-
-@pytest.fixture
-def lite(sqlite_url: str, opened: Callable[..., Memory]) -> Memory:
-    return opened(sqlite_url).workspace("alex")
 
 
 def _in_dict(message: BaseMessage) -> dict[str, Any]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from forgotten import holds
-from graphs import HEARD, Parrot, words
+from graphs import Parrot, words
 from langchain.agents import create_agent
 from langchain.tools import tool
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langgraph.graph import START, MessagesState, StateGraph
+from one_file import lite
 from one_postgres import one_database, postgres_url
+from unheard import unheard
 
 from dellm import Memory
 from dellm_langchain import (
@@ -25,24 +27,12 @@ from dellm_langchain import (
     with_memory,
 )
 
-__all__ = ["one_database", "postgres_url"]
+__all__ = ["lite", "one_database", "postgres_url", "unheard"]
 
 pytestmark = pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
 WORD = "canaryqzxv"
 SECRET = f"the code {WORD}"
 Ask = Callable[[str], BaseMessage]
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    HEARD.clear()
-    yield
-    HEARD.clear()
-
-
-@pytest.fixture
-def lite(sqlite_url: str, opened: Callable[..., Memory]) -> Memory:
-    return opened(sqlite_url).workspace("alex")
 
 
 def on(thread: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
+from one_file import lite
 from one_postgres import one_database, postgres_url
 from pairing import problems
+from unheard import unheard
 
 from dellm import Memory
 from dellm_langchain.history import DeLLMChatMessageHistory
 
-__all__ = ["one_database", "postgres_url"]
+__all__ = ["lite", "one_database", "postgres_url", "unheard"]
 
 CONFIG: Config = {"configurable": {"session_id": "chat"}}
 WORD = "canaryqzxv"
@@ -77,18 +79,6 @@ WAYS = [ways.invoke, ways.stream, ways.batch, ways.ainvoke, ways.astream]
 @pytest.fixture
 def memory(url: str, opened: Callable[..., Memory]) -> Memory:
     return opened(url, embedder=None).workspace("alex")
-
-
-@pytest.fixture
-def lite(sqlite_url: str, opened: Callable[..., Memory]) -> Memory:
-    return opened(sqlite_url, embedder=None).workspace("alex")
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    HEARD.clear()
-    yield
-    HEARD.clear()
 
 
 def ours(memory: Memory) -> Callable[[str], DeLLMChatMessageHistory]:

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from graphs import CLEAN, HEARD, STATEMENT, WORD, Parrot, Way, latest
+from graphs import CLEAN, HEARD, STATEMENT, WORD, Noted, Parrot, Way, latest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.cache.memory import InMemoryCache
@@ -27,10 +27,6 @@ __all__ = ["one_database", "postgres_url"]
 WAYS = [Way("invoke"), Way("ainvoke"), Way("stream"), Way("astream")]
 RAN: list[str] = []
 on_sqlite = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-
-
-class Noted(MessagesState):
-    note: str
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from agents import at
 from documents import CANARY, PLAIN, SECRET, Words
-from graphs import HEARD, Parrot
+from graphs import Parrot
 from langchain.agents import create_agent
 from langchain_core.language_models import FakeListLLM
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -16,8 +16,10 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
+from one_file import lite
 from one_postgres import one_database, postgres_url
 from typing_extensions import TypedDict
+from unheard import unheard
 
 from dellm import Memory
 from dellm_langchain import (
@@ -30,22 +32,10 @@ from dellm_langchain import (
 )
 from dellm_langchain.tracked_reads import MOST, Shown, shown
 
-__all__ = ["one_database", "postgres_url"]
+__all__ = ["lite", "one_database", "postgres_url", "unheard"]
 
 Give = Callable[[Memory], tuple[str, int]]  # what is given out, and its record
 Pass = Callable[[Memory, str], Any]
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    HEARD.clear()
-    yield
-    HEARD.clear()
-
-
-@pytest.fixture
-def lite(sqlite_url: str, opened: Callable[..., Memory]) -> Memory:
-    return opened(sqlite_url)
 
 
 def of_a_vector_store(memory: Memory) -> tuple[str, int]:

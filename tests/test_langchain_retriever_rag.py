@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import pytest
@@ -22,6 +21,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import START, StateGraph, add_messages
 from one_postgres import one_database, postgres_url
 from typing_extensions import TypedDict
+from unheard import unheard
 
 from dellm import Memory
 from dellm_langchain import (
@@ -32,18 +32,11 @@ from dellm_langchain import (
     with_memory,
 )
 
-__all__ = ["one_database", "postgres_url"]
+__all__ = ["one_database", "postgres_url", "unheard"]
 
 WAYS = ("invoke", "stream", "ainvoke", "astream")
 VAULT, MOON = "what opens the vault of the bank", "when does the moon rise over the lake"
 ASKED = (MOON, VAULT, MOON)
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    HEARD.clear()
-    yield
-    HEARD.clear()
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from one_file import lite
 from one_postgres import one_database, postgres_url
 
 from dellm import InvalidInput, Memory
@@ -34,7 +35,7 @@ from dellm_langchain import track
 from dellm_langchain.tracked_finding import Finding
 from dellm_langchain.tracked_store import TrackedVectorStore
 
-__all__ = ["one_database", "postgres_url"]
+__all__ = ["lite", "one_database", "postgres_url"]
 
 QUERY = "what opens the vault of the bank"
 VECTOR = Words().embed_query(QUERY)
@@ -83,12 +84,6 @@ FINDING: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda s: s.as_retriever(search_type="mmr", search_kwargs={"k": 4}).ainvoke(QUERY),
     ),
 }
-
-
-@pytest.fixture
-def lite(sqlite_url: str, opened: Callable[..., Memory]) -> Memory:
-    """A memory on SQLite, for what the database has no part in."""
-    return opened(sqlite_url, embedder=None).workspace("alex")
 
 
 @pytest.fixture

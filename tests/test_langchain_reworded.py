@@ -6,7 +6,7 @@ reply nor the plan by value can tell what it was made of, only an edge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -19,15 +19,18 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListLLM
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage
+from langchain_core.outputs import Generation
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import tool
 from langchain_core.vectorstores import InMemoryVectorStore
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import CachePolicy
 from one_postgres import one_database, postgres_url
 from typing_extensions import TypedDict
+from unheard import unheard
 
 from dellm import Memory
 from dellm_langchain import (
@@ -41,18 +44,11 @@ from dellm_langchain import (
     with_memory,
 )
 
-__all__ = ["one_database", "postgres_url"]
+__all__ = ["one_database", "postgres_url", "unheard"]
 
 BACKWARDS = CANARY[::-1]
 Read = Callable[[], str]
 ways = Ways({"configurable": {"thread_id": "t", "session_id": "t"}})
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    HEARD.clear()
-    yield
-    HEARD.clear()
 
 
 class Mirror(Parrot):
@@ -213,6 +209,46 @@ def test_a_cached_reply_that_no_thread_keeps_goes_with_what_it_was_made_from(
     way(chain, [HumanMessage(SECRET)])
     assert len(HEARD) == heard + 1
     assert memory.verify().ok
+
+
+@pytest.mark.parametrize("saver", [InMemorySaver, None])
+def test_what_is_kept_of_a_cached_reply_goes_with_what_the_cache_had_it_from(
+    memory: Memory, saver: type[InMemorySaver] | None
+) -> None:
+    """Where no saver of ours knows of it, until the run ends or ever."""
+    model, store = Mirror(cache=DeLLMCache(memory)), DeLLMStore(memory)
+
+    def answer(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [model.invoke(state["messages"])]}
+
+    def keep(state: MessagesState, config: RunnableConfig) -> None:
+        said = state["messages"][-1].text
+        store.put(("kept",), config["configurable"]["thread_id"], {"text": said})
+
+    builder = StateGraph(MessagesState)
+    builder.add_sequence([answer, keep])
+    builder.add_edge(START, "answer")
+    graph: Any = builder.compile(checkpointer=saver() if saver else DeLLMSaver(memory))
+    more = {} if saver else {"durability": "exit"}
+    for thread in ("one", "two"):
+        graph.invoke({"messages": [HumanMessage(SECRET)]}, at(thread), **more)
+    assert len(HEARD) == 1, "the second thread is answered from the cache"
+    memory.forget(ids=[the(memory, SECRET, thread="one")])
+    assert store.search(("kept",)) == []
+    assert memory.scan(BACKWARDS, files=False).places == ()
+    assert [one.text for one in memory.history("two")] == [SECRET]
+
+
+def test_a_reply_that_is_put_into_the_cache_by_hand_goes_with_what_its_prompt_repeats(
+    memory: Memory,
+) -> None:
+    read, cache = of_a_memory(memory), DeLLMCache(memory)
+    prompt = f"By this: {read()} what opens it?"
+    cache.update(prompt, "a model", [Generation(text=SECRET[::-1])])
+    assert cache.lookup(prompt, "a model")
+    memory.forget(ids=[the(memory, SECRET)])
+    assert cache.lookup(prompt, "a model") is None
+    assert memory.scan(BACKWARDS, files=False).places == ()
 
 
 def test_what_a_node_gives_on_from_the_state_is_cached_as_made_of_it(memory: Memory) -> None:

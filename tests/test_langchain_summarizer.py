@@ -18,31 +18,23 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from one_file import lite
+from unheard import unheard
 
 from dellm import InvalidInput, Memory, Record
 from dellm_langchain import DeLLMSaver
 from dellm_langchain.made_texts import LEAD
 from dellm_langchain.summarizer import DeLLMSummarizer
 
+__all__ = ["lite", "unheard"]
+
 Config = dict[str, Any]
 TALK = ("an apple", STATEMENT, "a boat", "a clock")
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> None:
-    """Start with an empty log of prompts."""
-    HEARD.clear()
 
 
 @pytest.fixture
 def memory(url: str, opened: Callable[..., Memory]) -> Memory:
     return opened(url, embedder=None).workspace("alex")
-
-
-@pytest.fixture
-def lite(sqlite_url: str, opened: Callable[..., Memory]) -> Memory:
-    """Return a memory in SQLite, for what the two databases do not differ in."""
-    return opened(sqlite_url, embedder=None).workspace("alex")
 
 
 class Writer:
