@@ -130,7 +130,7 @@ def _last_user(messages: Sequence[ChatMessage]) -> int | None:
 
 
 def _is_answered(turn: Sequence[ChatMessage]) -> bool:
-    last = turn[-1]
+    last = next(one for one in reversed(turn) if one.role not in _SYSTEM)
     return last.role == MessageRole.ASSISTANT and not call_ids(last)
 
 
