@@ -121,15 +121,24 @@ READERS = [
 ]
 
 
-def in_a_node(memory: Memory, read: Read, **options: Any) -> None:
-    def answer(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [AIMessage(read()[::-1])]}
-
+def graph_of(answer: Callable[[MessagesState], BaseMessage], saver: Any) -> Any:
     builder = StateGraph(MessagesState)
-    builder.add_sequence([answer])
+    builder.add_node("answer", lambda state: {"messages": [answer(state)]})
     builder.add_edge(START, "answer")
-    graph: Any = builder.compile(checkpointer=DeLLMSaver(memory))
+    return builder.compile(checkpointer=saver)
+
+
+def in_a_node(memory: Memory, read: Read, **options: Any) -> None:
+    graph = graph_of(lambda _: AIMessage(read()[::-1]), DeLLMSaver(memory))
     graph.invoke({"messages": [HumanMessage("well?")]}, at("t"), **options)
+
+
+def in_a_prompt_of_a_node(memory: Memory, read: Read) -> None:
+    def answer(_: MessagesState) -> BaseMessage:
+        return Parrot().invoke([HumanMessage(read()[::-1])])
+
+    graph = graph_of(answer, DeLLMSaver(memory))
+    graph.invoke({"messages": [HumanMessage("well?")]}, at("t"))
 
 
 def at_the_exit(memory: Memory, read: Read) -> None:
@@ -154,7 +163,9 @@ def in_a_system_message(memory: Memory, read: Read) -> None:
         chain.invoke("well?", at("t"))
 
 
-@pytest.mark.parametrize("made", [in_a_node, at_the_exit, in_a_chain, in_a_system_message])
+@pytest.mark.parametrize(
+    "made", [in_a_node, in_a_prompt_of_a_node, at_the_exit, in_a_chain, in_a_system_message]
+)
 @pytest.mark.parametrize("reader", READERS)
 def test_what_was_read_in_a_run_takes_along_what_is_made_of_it_in_other_words(
     memory: Memory, reader: Callable[[Memory], Read], made: Callable[[Memory, Read], None]
@@ -198,8 +209,8 @@ def test_a_cached_reply_that_no_thread_keeps_goes_with_what_it_was_made_from(
 
     inner = Mirror(cache=DeLLMCache(memory)) | RunnableLambda(settle)
     chain: Any = RunnableWithMessageHistory(inner, history) if stock else None
-    chain = chain or with_memory(inner, memory, k=0)
-    for text in ("apples", SECRET):
+    chain = chain or with_memory(inner, memory, k=0, last=9)
+    for text in ("apples", SECRET, "well?"):  # the last prompt holds all that was said before
         way(chain, [HumanMessage(text)])
     memory.forget(ids=[the(memory, SECRET)])
     assert memory.scan(BACKWARDS, files=False).places == ()
@@ -237,6 +248,28 @@ def test_what_is_kept_of_a_cached_reply_goes_with_what_the_cache_had_it_from(
     assert store.search(("kept",)) == []
     assert memory.scan(BACKWARDS, files=False).places == ()
     assert [one.text for one in memory.history("two")] == [SECRET]
+
+
+@pytest.mark.parametrize("saver", [InMemorySaver, None])
+def test_what_is_kept_of_a_message_of_a_history_goes_with_it(
+    memory: Memory, saver: type[InMemorySaver] | None
+) -> None:
+    """The graph has it in a thread of its own, of which no saver of ours knows yet."""
+    store = DeLLMStore(memory)
+    history = DeLLMChatMessageHistory(memory, "history")
+    history.add_user_message(SECRET)
+    told = history.messages
+
+    def answer(state: MessagesState) -> BaseMessage:
+        store.put(("kept",), "k", {"text": state["messages"][-1].text[::-1]})
+        return AIMessage("kept")
+
+    graph = graph_of(answer, saver() if saver else DeLLMSaver(memory))
+    graph.invoke({"messages": told}, at("t"), **({} if saver else {"durability": "exit"}))
+    memory.forget(ids=[the(memory, SECRET, thread="history")])
+    assert store.search(("kept",)) == []
+    assert memory.scan(CANARY, files=False).places == ()
+    assert memory.scan(BACKWARDS, files=False).places == ()
 
 
 def test_a_reply_that_is_put_into_the_cache_by_hand_goes_with_what_its_prompt_repeats(
