@@ -272,7 +272,10 @@ def test_snippets_are_found() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_the_python_of_the_documentation_runs_as_it_stands(page: Path, tmp_path: Path) -> None:
-    """All blocks of a page, in order, as one program in an empty folder, warnings as errors."""
+    """All blocks of a page, in order, as one program in an empty folder, warnings as errors.
+
+    But for deprecations, as in the tests: frameworks have those among themselves.
+    """
     blocks = snippets(page)
     if not blocks:
         assert "```python" not in page.read_text("utf-8")
@@ -280,7 +283,7 @@ def test_the_python_of_the_documentation_runs_as_it_stands(page: Path, tmp_path:
     program = tmp_path / "page.py"
     program.write_text("\n\n".join(blocks), "utf-8")
     done = subprocess.run(
-        [sys.executable, "-W", "error", program.name],
+        [sys.executable, "-W", "error", "-W", "default::DeprecationWarning", program.name],
         cwd=tmp_path,
         capture_output=True,
         text=True,
