@@ -18,6 +18,7 @@ from llama_index.core.memory import Memory as StockMemory
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
 from llama_models import RepeatingCaller, RepeatingChat, fresh, repeated, tokens_in
+from llama_talks import WAYS
 from one_postgres import one_database, postgres_url
 
 from dellm import InvalidInput, Memory
@@ -248,31 +249,33 @@ async def test_what_is_given_and_what_is_kept_are_never_one_object(local: Memory
 
 async def test_a_delete_hides_and_a_forget_erases(memory: Memory) -> None:
     store = DeLLMChatStore(memory)
-    await store.add_messages("s", [user("My PIN is 1234"), reply("1234, noted")])
+    await store.add_messages("s", [user("My word is Heliotrope"), reply("Heliotrope, noted")])
     await store.delete_messages("s")
     assert await store.get_messages("s", status=None) == []
-    assert list(memory.context("PIN 1234", threshold=-1.0)) == []
-    assert not memory.scan("1234", files=False).clean
-    memory.forget("My PIN is 1234")
+    assert list(memory.context("word Heliotrope", threshold=-1.0)) == []
+    assert not memory.scan("Heliotrope", files=False).clean
+    memory.forget("My word is Heliotrope")
     memory.scrub()
-    assert memory.scan("1234").clean
+    assert memory.scan("Heliotrope").clean
 
 
 async def test_a_delete_erases_with_what_was_made_from_it_where_that_is_wanted(
     memory: Memory,
 ) -> None:
     store = DeLLMChatStore(memory, deletes_forget=True)
-    await store.add_messages("s", [user("My PIN is 1234"), reply("1234, noted"), user("Hello")])
+    await store.add_messages(
+        "s", [user("My word is Heliotrope"), reply("Heliotrope, noted"), user("Hello")]
+    )
     await store.add_messages("t", [user("Rex"), reply("Rex it is"), user("Hi")])
-    assert said([await store.delete_message("s", 1) or user("")]) == ["My PIN is 1234"]
+    assert said([await store.delete_message("s", 1) or user("")]) == ["My word is Heliotrope"]
     assert said(await store.get_messages("s")) == ["Hello"]
     assert said(await store.delete_oldest_messages("t", 1)) == ["Rex"]
     assert said(await store.get_messages("t")) == ["Hi"]
     await store.delete_messages("t")
     await store.delete_messages("t")
     memory.scrub()
-    for one in ("1234", "Rex", "Hi"):
-        assert memory.scan(one).clean or one == "Hi"
+    for one in ("Heliotrope", "Rex it is"):
+        assert memory.scan(one).clean
     assert [one.text for one in memory.history("t")] == []
 
 
@@ -331,16 +334,8 @@ async def test_what_is_copied_from_another_memory_depends_on_what_came_before_it
 async def test_in_an_engine_a_reply_depends_on_what_its_model_was_shown(memory: Memory) -> None:
     kept = StockMemory.from_defaults(session_id="s", chat_store=DeLLMChatStore(memory))
     engine = SimpleChatEngine.from_defaults(llm=RepeatingChat(), memory=kept)
-    for way in ("chat", "achat", "stream_chat", "astream_chat"):
-        found = getattr(engine, way)(f"say {fresh('U')}")
-        if way.startswith("a"):
-            found = await found
-        if way == "stream_chat":
-            list(found.response_gen)
-            await asyncio.to_thread(_ended, found)
-        elif way == "astream_chat":
-            async for _ in found.async_response_gen():
-                pass
+    for way in WAYS.values():
+        await way(engine, f"say {fresh('U')}")
     records = memory.history("s")
     assert len(records) == 8
     for one in records:
@@ -351,18 +346,6 @@ async def test_in_an_engine_a_reply_depends_on_what_its_model_was_shown(memory: 
         }
         assert set(memory.context_of(one.id)) == truly
         assert not one.metadata.get("inexact")
-
-
-def _ended(streaming: Any) -> None:
-    """Wait until the thread that writes the reply has done so."""
-    for _ in range(500):
-        if streaming.is_done and streaming.is_writing_to_memory is False:
-            return
-        if streaming.is_done:
-            import time
-
-            time.sleep(0.02)
-            return
 
 
 async def test_an_agent_may_have_it_for_its_memory(memory: Memory) -> None:
