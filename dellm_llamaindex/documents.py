@@ -132,6 +132,13 @@ def left_out(node: BaseNode, owner: Owner) -> None:
     object.__setattr__(node, _NOTE, Note(owner, 0, b""))
 
 
+def taken_in(node: BaseNode, owner: Owner) -> None:
+    """Take off a node that it was left out: it is found again, and perhaps given."""
+    note = note_of(node)
+    if note is not None and note.owner == owner and not note.record:
+        del node.__dict__[_NOTE]
+
+
 def note_of(node: BaseNode) -> Note | None:
     """Return the note on a node; what it says now may differ from what it said then."""
     found = node.__dict__.get(_NOTE)

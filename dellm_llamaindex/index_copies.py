@@ -11,15 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from llama_index.core.data_structs.data_structs import IndexDict, IndexList
+from llama_index.core.data_structs.data_structs import IndexDict, IndexList, KeywordTable
 from llama_index.core.data_structs.document_summary import IndexDocumentSummary
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.schema import BaseNode
-from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.storage.docstore.types import BaseDocumentStore, RefDocInfo
+from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from .documents import text_of
 from .tracked_copies import LOG, Hands, deleted, stored_texts
+
+_KINDS = (IndexDict, IndexList, IndexDocumentSummary, KeywordTable)
 
 
 class IndexKeeper:
@@ -29,33 +32,37 @@ class IndexKeeper:
         self.index, self.persist_dir = index, persist_dir
 
     @property
-    def vectors(self) -> BasePydanticVectorStore | None:
-        """The vector store of the index, None where it has none of its own."""
-        found = getattr(self.index, "vector_store", None)
-        return found if isinstance(found, BasePydanticVectorStore) else None
+    def vectors(self) -> list[BasePydanticVectorStore]:
+        """The vector stores of the index: one, or another for images besides, or none."""
+        named = ("vector_store", "image_vector_store", "_image_vector_store")
+        found = [getattr(self.index, one, None) for one in named]
+        kept = {id(one): one for one in found if isinstance(one, BasePydanticVectorStore)}
+        return list(kept.values())
 
     async def texts(self, names: list[str], hands: Hands) -> dict[str, str]:
         """Return what nodes say by their ids, where the index can tell."""
-        found = {}
-        if self.vectors is not None:
-            found = await stored_texts(self.vectors, names, hands)
+        found: dict[str, str] = {}
+        for one in self.vectors:
+            found.update(await stored_texts(one, names, hands))
         nodes = await hands.ask(_nodes, self.index.docstore, names)
         return {**found, **{one.node_id: text_of(one) for one in nodes}}
 
     async def delete(self, names: list[str], hands: Hands) -> list[str]:
         """Delete nodes by their ids; return the ids of what may still be there."""
-        summaries = _summaries(self.index.index_struct, names)
+        struct = self.index.index_struct
+        if not isinstance(struct, _KINDS):
+            return list(names)  # who knows what it made of them
+        summaries = _summaries(struct, names)
         left: list[str] = []
-        if self.vectors is not None:
-            by_summary = isinstance(self.index.index_struct, IndexDocumentSummary)
-            held = summaries if by_summary else names
-            failed = await deleted(self.vectors, held, hands) if held else []
-            left = list(names) if failed and by_summary else failed
+        for one in self.vectors:
+            held = summaries if isinstance(struct, IndexDocumentSummary) else names
+            failed = await deleted(one, held, hands) if held else []
+            left += names if failed and held is summaries else failed
         done = [one for one in names if one not in left]
         gone = [*done, *(summaries if done else ())]
         await hands.ask(take_out, self.index, gone)
         kept = await hands.ask(self._in_files, gone)
-        return [*left, *(done if kept else ())]
+        return list(dict.fromkeys([*left, *(done if kept else ())]))
 
     def _in_files(self, names: Sequence[str]) -> bool:
         """Persist what is left; return whether the files name any of the nodes all the same."""
@@ -88,20 +95,20 @@ def _summaries(struct: object, names: Sequence[str]) -> list[str]:
 def take_out(index: BaseIndex[Any], names: Sequence[str]) -> None:
     """Take nodes out of an index's structure and document store.
 
-    Raises whatever the index does that has no way to.
+    What others may be reading meanwhile is replaced, and not changed under their hands.
     """
     struct = index.index_struct
     gone = set(names)
     if isinstance(struct, IndexDict):
-        for vector, node in list(struct.nodes_dict.items()):
-            if gone.intersection((vector, node)):
-                del struct.nodes_dict[vector]
+        kept = struct.nodes_dict.items()
+        struct.nodes_dict = {key: one for key, one in kept if gone.isdisjoint((key, one))}
     elif isinstance(struct, IndexList):
         struct.nodes = [one for one in struct.nodes if one not in gone]
+    elif isinstance(struct, KeywordTable):
+        rows = {word: nodes - gone for word, nodes in struct.table.items()}
+        struct.table = {word: nodes for word, nodes in rows.items() if nodes}
     elif isinstance(struct, IndexDocumentSummary):
         _take_out_summaries(struct, gone)
-    else:
-        index.delete_nodes(list(names))
     _take_out_documents(index.docstore, names)
     index.storage_context.index_store.add_index_struct(struct)
 
@@ -141,6 +148,21 @@ def _take_out_documents(docstore: BaseDocumentStore, names: Sequence[str]) -> No
         changed = [one for one in rest if _cut(one, set(names))]
         if changed:
             docstore.add_documents(changed, allow_update=True)
+        if rest:
+            _tell_anew(docstore, document or "", rest)
+
+
+def _tell_anew(docstore: BaseDocumentStore, document: str, rest: Sequence[BaseNode]) -> None:
+    """Let what is kept of a document say what its nodes say that are left: it had all they said."""
+    store = getattr(docstore, "_kvstore", None)
+    collection = getattr(docstore, "_ref_doc_collection", None)
+    if not isinstance(store, BaseKVStore) or not isinstance(collection, str):
+        return
+    said: dict[str, Any] = {}
+    for one in rest:
+        said.update(one.metadata)
+    told = RefDocInfo(node_ids=[one.node_id for one in rest], metadata=said)
+    store.put(document, told.to_dict(), collection=collection)
 
 
 def _cut(node: BaseNode, gone: set[str]) -> bool:

@@ -43,7 +43,8 @@ class Sync:
 
     async def delete(self, store: BasePydanticVectorStore, names: list[str]) -> None:
         """As the store's."""
-        store.delete_nodes(names)
+        if not _taken_out(store, names):
+            store.delete_nodes(names)
 
     async def find(self, store: BasePydanticVectorStore, names: list[str]) -> list[BaseNode]:
         """As the store's."""
@@ -59,7 +60,8 @@ class Async:
 
     async def delete(self, store: BasePydanticVectorStore, names: list[str]) -> None:
         """As the store's."""
-        await store.adelete_nodes(names)
+        if not _taken_out(store, names):
+            await store.adelete_nodes(names)
 
     async def find(self, store: BasePydanticVectorStore, names: list[str]) -> list[BaseNode]:
         """As the store's."""
@@ -68,6 +70,17 @@ class Async:
     async def ask(self, call: Callable[..., T], *said: Any) -> T:
         """Call it in another thread."""
         return await asyncio.to_thread(call, *said)
+
+
+def _taken_out(store: BasePydanticVectorStore, names: list[str]) -> bool:
+    """Delete from a store in this process, under nobody's hands who is just searching it."""
+    if type(store) is not SimpleVectorStore:
+        return False
+    gone, data = set(names), store.data
+    for one in ("embedding_dict", "text_id_to_ref_doc_id", "metadata_dict"):
+        kept = getattr(data, one) or {}
+        setattr(data, one, {name: value for name, value in kept.items() if name not in gone})
+    return True
 
 
 class Keeper(Protocol):

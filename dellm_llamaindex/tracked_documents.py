@@ -19,6 +19,7 @@ from .documents import (
     marked,
     owner_of,
     records_of,
+    taken_in,
     unmarked,
 )
 from .purging import watch
@@ -61,6 +62,10 @@ class Shelf:
         """The memory and workspace that the records are in."""
         return owner_of(self.memory)
 
+    def generation(self) -> int:
+        """Return a number that another forget changes."""
+        return self.memory.checkpoints.generation()
+
     def ready(self) -> None:
         """Delete what was forgotten, before anything is looked for."""
         if self.copies is not None:
@@ -79,6 +84,8 @@ class Shelf:
 
     def known(self, nodes: Sequence[BaseNode]) -> list[BaseNode | None]:
         """Return found nodes with the ids of their records, None for what was forgotten."""
+        for one in nodes:
+            taken_in(one, self.owner)
         ids = records_of(self.memory, nodes, place=self.name)
         kept: list[BaseNode | None] = []
         for one in nodes:

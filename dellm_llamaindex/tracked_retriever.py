@@ -34,7 +34,13 @@ class TrackedRetriever(BaseRetriever, Deleting):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Return what the user's retriever finds, without what is forgotten."""
         self._shelf.ready()
-        found = self.retriever.retrieve(query_bundle)
+        generation = self._shelf.generation()
+        try:
+            found = self.retriever.retrieve(query_bundle)
+        except Exception:
+            if self._shelf.generation() == generation:
+                raise
+            found = self.retriever.retrieve(query_bundle)  # something went while it was looking
         kept = self._shelf.scored(found)
         for wider in self._wider(found, kept):
             found = wider.retrieve(query_bundle)
@@ -44,7 +50,13 @@ class TrackedRetriever(BaseRetriever, Deleting):
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """As _retrieve."""
         await self._shelf.a_ready()
-        found = await self.retriever.aretrieve(query_bundle)
+        generation = await asyncio.to_thread(self._shelf.generation)
+        try:
+            found = await self.retriever.aretrieve(query_bundle)
+        except Exception:
+            if await asyncio.to_thread(self._shelf.generation) == generation:
+                raise
+            found = await self.retriever.aretrieve(query_bundle)
         kept = await asyncio.to_thread(self._shelf.scored, found)
         for wider in self._wider(found, kept):
             found = await wider.aretrieve(query_bundle)

@@ -128,9 +128,13 @@ def _of_retriever(retriever: BaseRetriever, options: _Options) -> Shelf:
 def _claimed(memory: Memory, name: str | None, source: object) -> str:
     """Return the name of a source; InvalidInput where another one has it.
 
-    A forget would delete from both what one of them has.
+    A forget would be done with when one of them has deleted what both have. Objects that stand for
+    one store outside of this process may well have one name.
     """
     called = name_for(source) if name is None else name
+    store = getattr(source, "vector_store", source)
+    if getattr(store, "stores_text", False):
+        return called
     key = (memory.identity, memory.id, called)
     with _guard:
         if _tracked.setdefault(key, source) is not source:
@@ -209,7 +213,7 @@ def _of_index(keeper: IndexKeeper, document: str) -> Iterable[BaseNode]:
         found = list(docstore.docs.values())
     own = [one for one in found if one.ref_doc_id is not None or not document]
     held = {one.node_id for one in own}
-    stored = [] if keeper.vectors is None else _held(keeper.vectors, document)
+    stored = [node for one in keeper.vectors for node in _held(one, document)]
     return [*own, *(one for one in stored if one.node_id not in held)]
 
 
