@@ -1,0 +1,164 @@
+"""The stock Memory with our chat store and blocks, judged by the oracle: what was made from what.
+
+Models and tools repeat every token that they saw; see test_llamaindex_oracle.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import Memory as StockMemory
+from llama_index.core.memory.memory import InsertMethod
+from llama_models import RepeatingChat, own_tokens
+from llama_talks import AGENTS, ENGINES, WAYS, Kit, engine_turn, run, talk, talk_at_once
+from one_postgres import one_database, postgres_url
+from taint import Found, in_files, in_process, in_tables, measured, told
+
+import dellm
+from dellm_llamaindex import (
+    DeLLMChatStore,
+    DeLLMFactBlock,
+    DeLLMSummaryBlock,
+    DeLLMVectorBlock,
+    track,
+)
+
+__all__ = ["one_database", "postgres_url"]
+
+Opened = Callable[..., dellm.Memory]
+
+
+class Extracting(RepeatingChat):
+    """Takes one fact from a prompt, which repeats all that it was shown."""
+
+    def say(self, messages: Sequence[ChatMessage]) -> ChatMessage:
+        said = super().say(messages).content
+        return ChatMessage(f"<fact>{said}</fact>", role="assistant")
+
+
+class Talk:
+    """Conversations with stock memories over one open memory of ours."""
+
+    def __init__(self, url: str, core: dellm.Memory, *, blocks: bool, **options: Any) -> None:
+        self.url, self.core = url, core
+        self.blocks, self.options = blocks, options
+        self.kit = Kit(self.session, random.Random(5), lambda index: track(index, core))
+
+    def session(self, name: str) -> StockMemory:
+        made: list[Any] = []
+        if self.blocks:
+            made = [
+                DeLLMFactBlock(self.core, llm=Extracting()),
+                DeLLMSummaryBlock(self.core, llm=RepeatingChat()),
+                DeLLMVectorBlock(self.core, similarity_threshold=0.0),
+            ]
+        return StockMemory.from_defaults(
+            session_id=name,
+            chat_store=DeLLMChatStore(self.core),
+            memory_blocks=made,
+            tokenizer_fn=str.split,
+            **self.options,
+        )
+
+    def complaint(self, found: Found, *, extra: bool = True) -> list[str]:
+        missed = [f"MISSED {one}" for one in told(self.core, found.missed)]
+        return missed + [f"EXTRA {one}" for one in told(self.core, found.extra) if extra]
+
+
+@pytest.fixture
+def talking(sqlite_url: str, opened: Opened) -> Callable[..., Talk]:
+    return lambda **more: Talk(sqlite_url, opened(sqlite_url).workspace("alex"), **more)
+
+
+@pytest.fixture
+def talking_on_both(url: str, opened: Opened) -> Callable[..., Talk]:
+    return lambda **more: Talk(url, opened(url).workspace("alex"), **more)
+
+
+SMALL = {"token_limit": 60, "token_flush_size": 10, "chat_history_token_ratio": 0.5}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_over_the_stock_memory_misses_nothing_and_ties_nothing_too_much(
+    engine: str, way: str, talking: Callable[..., Talk]
+) -> None:
+    talked = talking(blocks=False)
+    talk(talked.kit, engine_turn(talked.kit, talked.session("main"), engine, way), 4)
+    found = measured(talked.core)
+    assert talked.complaint(found) == []
+    assert found.true
+
+
+@pytest.mark.parametrize("agent", ["function_agent", "react_agent", "handoff"])
+def test_an_agent_over_the_stock_memory_misses_nothing(
+    agent: str, talking: Callable[..., Talk]
+) -> None:
+    talked = talking(blocks=False)
+    talk(talked.kit, AGENTS[agent](talked.kit, talked.session("main"), "memory"), 3)
+    found = measured(talked.core)
+    assert talked.complaint(found) == []
+    assert found.true
+
+
+@pytest.mark.parametrize("method", list(InsertMethod))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_with_blocks_nothing_is_missed(
+    engine: str, method: InsertMethod, talking: Callable[..., Talk]
+) -> None:
+    talked = talking(blocks=True, insert_method=method, **SMALL)
+    talk(talked.kit, engine_turn(talked.kit, talked.session("main"), engine, "achat"), 6)
+    found = measured(talked.core)
+    assert talked.complaint(found, extra=False) == []
+    kinds = {one.kind for one in talked.core.history("main")}
+    assert {"message", "fact", "summary"} <= kinds
+
+
+@pytest.mark.parametrize("agent", ["function_agent", "react_agent"])
+def test_with_blocks_an_agent_misses_nothing(agent: str, talking: Callable[..., Talk]) -> None:
+    talked = talking(blocks=True, **SMALL)
+    talk(talked.kit, AGENTS[agent](talked.kit, talked.session("main"), "memory"), 4)
+    assert talked.complaint(measured(talked.core), extra=False) == []
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_of_several_turns_at_once_nothing_is_missed(
+    blocks: bool, talking: Callable[..., Talk]
+) -> None:
+    talked = talking(blocks=blocks, **(SMALL if blocks else {}))
+    memory = talked.session("main")
+    turns = [engine_turn(talked.kit, memory, "simple", way) for way in WAYS]
+    talk_at_once(talked.kit, turns, 3)
+    assert talked.complaint(measured(talked.core), extra=False) == []
+
+
+@pytest.mark.long
+def test_after_random_forgets_nothing_is_left_anywhere(
+    talking_on_both: Callable[..., Talk],
+) -> None:
+    talked = talking_on_both(blocks=True, **SMALL)
+    memory, draw = talked.session("main"), random.Random(11)
+    turn = engine_turn(talked.kit, memory, "simple", "achat")
+    for _ in range(3):
+        talk(talked.kit, turn, 4)
+        first = [one for one in talked.core.history("main") if one.role == "user"]
+        chosen = draw.choice(first)
+        going = {one.id for one in talked.core.export()} & set(talked.core.dependents([chosen.id]))
+        tokens = own_tokens([one.text for one in talked.core.export() if one.id in going])
+        talked.core.forget(ids=[chosen.id])
+        shown = str([run(_everything(memory)), run(memory.aget(input="what was said?"))])
+        assert not [one for one in tokens if one in shown]
+        talked.core.scrub()
+        assert in_tables(talked.url, tokens) == in_files(talked.url, tokens) == []
+        models = [talked.kit, *(one.llm for one in memory.memory_blocks if hasattr(one, "llm"))]
+        assert in_process("dellm_llamaindex", tokens, spared=models) == []
+    assert talked.complaint(measured(talked.core), extra=False) == []
+    assert talked.core.verify().ok
+
+
+async def _everything(memory: StockMemory) -> list[ChatMessage]:
+    return await memory.aget_all()
