@@ -319,10 +319,30 @@ def test_with_all_steps_stored_at_once_what_was_given_is_not_made_of_what_stands
     assert holding(memory, "quokka")
 
 
+def test_what_is_given_to_a_later_run_is_not_what_an_earlier_one_has_kept_of(
+    memory: Memory,
+) -> None:
+    def store(state: Given) -> None:
+        if state["messages"][-1].text == "keep":
+            keep(memory, "kept", repr(state["note"])[::-1])
+
+    builder = StateGraph(Given)
+    builder.add_sequence([store])
+    builder.add_edge(START, "store")
+    graph: Any = builder.compile(checkpointer=DeLLMSaver(memory))
+    for text in ("keep", "later"):
+        given = {"messages": [("user", text)], "note": "quokka"}
+        graph.invoke(given, {"configurable": {"thread_id": "t"}}, durability="exit")
+    memory.forget(ids=[holding(memory, "quokka")[-1]])
+    assert names(memory) == {"kept"}
+    assert memory.verify().ok
+
+
+@pytest.mark.parametrize("at", [0, -1])
 @pytest.mark.parametrize("form", ["pair", "message", "note"])
 @pytest.mark.parametrize("saver", SAVERS)
 def test_what_a_subgraph_keeps_goes_with_what_the_run_around_it_was_given(
-    memory: Memory, saver: str, form: str
+    memory: Memory, saver: str, form: str, at: int
 ) -> None:
     """The state of the subgraph has it in other words only."""
 
@@ -346,7 +366,7 @@ def test_what_a_subgraph_keeps_goes_with_what_the_run_around_it_was_given(
     run = keeper(memory, saver, ("ask", ask))
     run("t", **{"note": "", **given[form]})
     assert "inside" in names(memory)
-    memory.forget(ids=holding(memory, "quokka")[:1])
+    memory.forget(ids=[holding(memory, "quokka")[at]])
     assert names(memory).isdisjoint({"inside", "t"})
     assert memory.scan("akkouq", files=False).clean
     assert memory.verify().ok
