@@ -21,7 +21,7 @@ from .flows import ERASED, Flow, Output
 from .prompts import everything
 from .replies import outputs_of, told
 from .scopes import Scope, current, guard, outside, took
-from .tags import Owner, digest_of, tag, tag_of
+from .tags import Owner, answered_call, call_ids, digest_of, tag, tag_of
 
 Drawn = Callable[[ChatMessage, str], Draft]  # of a message and the framework id of its record
 _ASKING = frozenset({"system", "user", "developer"})
@@ -36,6 +36,7 @@ class Put(Saying):
 
     message: ChatMessage | None = field(default=None, repr=False)
     outputs: list[Output] = field(default_factory=list)
+    listed: bool = False  # it is of a list that was set, and not said now
 
 
 def write(
@@ -100,7 +101,7 @@ def settle(memory: Memory, said: Sequence[Put], *, scope: Scope | None) -> list[
 
 
 def _settle(one: Put, message: ChatMessage, owner: Owner, scope: Scope | None) -> None:
-    asking = message.role.value == "user"
+    asking = message.role.value == "user" and not one.listed
     if asking and scope is None:
         outside().asked()
     if one.id is not None:
@@ -138,7 +139,7 @@ class _Making:
 
     def put(self, message: ChatMessage, draft: Draft) -> None:
         """Add the saying of a message, with its parents."""
-        one = Put(draft, fresh=True, message=message)
+        one = Put(draft, fresh=True, message=message, listed=self._before is not None)
         flow = self._flow(one, message)
         if flow is not None:
             self._fill(one, flow)
@@ -151,6 +152,14 @@ class _Making:
         for output in one.outputs:
             self.by_output.setdefault(output, one)
         self._tie(one, message)
+
+    def _after_call(self, one: Put, message: ChatMessage) -> None:
+        """Let a result depend on the message before it that made the call."""
+        call = answered_call(message)
+        for before in reversed(self.made) if call is not None else ():
+            if before.message is not None and call in call_ids(before.message):
+                one.after = list(dict.fromkeys([*one.after, before]))
+                return
 
     def _flow(self, one: Put, message: ChatMessage) -> Flow | None:
         """Return what a message was made from, None where nothing is known of it."""

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from llama_index.core.agent.workflow.prompts import DEFAULT_EARLY_STOPPING_PROMPT
 from llama_index.core.base.llms.types import ChatMessage
 
-from .flows import Flow
+from .flows import Flow, Output
 from .notes import noted
 from .replies import outputs_of
-from .scopes import Scope, outside
-from .tags import digest_of, tag_of
+from .scopes import Scope, guard, outside
+from .tags import call_ids, digest_of, tag_of
 
+_SAID = frozenset({"assistant", "tool", "function"})
 _EARLY = re.compile(
     re.escape(DEFAULT_EARLY_STOPPING_PROMPT).replace(re.escape("{max_iterations}"), r"\d+")
 )
@@ -29,13 +30,27 @@ def flow_of(message: ChatMessage, scope: Scope | None) -> Flow:
 
 def flow_of_all(messages: Iterable[ChatMessage], scope: Scope | None) -> Flow:
     """Return what a prompt was made from, in its order."""
-    flow, unknown = Flow(), False
+    flow, unknown = Flow(), list[ChatMessage]()
     for message in messages:
         if not _known(flow, message, scope):
-            unknown = True
+            unknown.append(message)
     if unknown:
         flow.add(everything(scope))
+    for message in unknown if scope is not None else ():
+        if message.role.value in _SAID and scope is not None:
+            flow.outputs[_found(message, scope)] = None
     return flow
+
+
+def _found(message: ChatMessage, scope: Scope) -> Output:
+    """Return a reply or result that stands in a prompt, and that nobody has seen made.
+
+    A run that goes on where another stopped, or that failed, stores it only later.
+    """
+    output = Output(scope.everything(), digest_of(message), tuple(call_ids(message)))
+    with guard:
+        scope.turn.replies.append(output)
+    return output
 
 
 def everything(scope: Scope | None) -> Flow:

@@ -97,7 +97,7 @@ def _results(scope: Scope) -> Iterator[Output]:
 
 
 def _purge_nodes(memory: Memory, owner: Owner, scope: Scope) -> None:
-    touched = owner in scope.reads.records or owner in scope.turn.asked.stored
+    touched = owner in scope.reads.records or owner in scope.turn.asked.made.records
     for flow in (scope.reads, scope.begun, *(one.made for one in scope.replies)):
         if flow.nodes and touched:
             _resolve(memory, owner, flow)

@@ -12,19 +12,20 @@ from typing import Any
 
 import wrapt
 from workflows import Context
+from workflows.context.context_types import SerializedContext
 from workflows.context.pre_context import PreContext
 from workflows.context.state_store import InMemoryStateStore, StateStoreFacade
 
 from . import purging
 from .scopes import Scope, current
 from .state_cleaning import cleaned, forgotten, noted, sweep, take_notes
-from .workflow_state import Store, changed, items_of, kept, values_of
+from .workflow_state import Store, changed, every_kept, items_of, kept, values_of
 
 _SEAMS: Mapping[type, tuple[str, ...]] = {
     StateStoreFacade: ("get", "set", "get_state", "set_state", "edit_state", "clear", "snapshot"),
     InMemoryStateStore: ("to_dict", "from_dict"),
     PreContext: ("__init__",),
-    Context: ("to_dict",),
+    Context: ("to_dict", "_workflow_run"),
 }
 _Args = tuple[Any, ...]
 _Named = dict[str, Any]
@@ -65,8 +66,6 @@ def ended(scope: Scope) -> None:
 
 
 def _of(scope: Scope) -> list[Any]:
-    from .workflow_state import every_kept
-
     return [(store, held) for store, held in every_kept() if held.turn is scope]
 
 
@@ -137,10 +136,13 @@ def _to_dict(call: Callable[..., Any], store: Store, args: _Args, named: _Named)
 
 
 def _from_dict(call: Callable[..., Any], _: Any, args: _Args, named: _Named) -> Any:
-    store = call(*args, **named)
-    payload = args[0] if args else named.get("serialized_state")
-    take_notes(payload or {}, kept(store))
-    return store
+    def restore(serialized_state: dict[str, Any], serializer: Any) -> Any:
+        payload = cleaned({"state": serialized_state})["state"]
+        store = call(payload, serializer)
+        take_notes(payload or {}, kept(store))
+        return store
+
+    return restore(*args, **named)
 
 
 def _restore(call: Callable[..., Any], _: Any, args: _Args, named: _Named) -> None:
@@ -153,6 +155,17 @@ def _restore(call: Callable[..., Any], _: Any, args: _Args, named: _Named) -> No
         call(workflow, clean, serializer)
 
     begin(*args, **named)
+
+
+def _run(call: Callable[..., Any], context: Any, args: _Args, named: _Named) -> Any:
+    """Let nothing go on that was restored before a part of it was erased."""
+    face = context._face  # noqa: SLF001 - what is about to run is kept nowhere else
+    if isinstance(face, PreContext):
+        data = face.init_snapshot.model_dump()
+        clean = cleaned(data)
+        if clean is not data:
+            face._init_snapshot = SerializedContext.model_validate(clean)  # noqa: SLF001 - as above
+    return call(*args, **named)
 
 
 def _save(call: Callable[..., Any], _: Any, args: _Args, named: _Named) -> Any:
@@ -171,4 +184,5 @@ _WRAPPERS: tuple[tuple[type, str, Any], ...] = (
     (InMemoryStateStore, "from_dict", _from_dict),
     (PreContext, "__init__", _restore),
     (Context, "to_dict", _save),
+    (Context, "_workflow_run", _run),
 )

@@ -176,7 +176,10 @@ def _made(scope: Scope | None, key: str, value: object) -> Flow:
     agent = scope.turn.instance()
     if key == "state" and scope.kind == "turn" and isinstance(agent, _AGENTS):
         return Flow() if value == agent.initial_state else scope.everything()
-    return scope.everything()
+    flow = scope.everything()
+    if scope.tool is not None:
+        flow.outputs[scope.tool] = None  # what a tool writes down is as what it returns
+    return flow
 
 
 _AGENTS = (BaseWorkflowAgent, AgentWorkflow)
