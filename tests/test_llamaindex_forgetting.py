@@ -235,6 +235,26 @@ async def test_what_else_is_said_is_answered_without_the_request(talk: Talk, way
     assert "555-0199" not in talk.stored
 
 
+async def test_an_answer_that_is_not_read_to_the_end_is_remembered_all_the_same(
+    talk: Talk,
+) -> None:
+    await talk.tell()
+    asked = "Forget my phone number. What does bread need?"
+    stream = talk.engine.stream_chat(asked)
+    next(iter(stream.response_gen))
+    question = talk.engine.pending
+    assert question is not None
+    if stream.write_response_to_history_thread is not None:
+        stream.write_response_to_history_thread.join(timeout=5)
+    later = await talk.engine.astream_chat(asked)
+    await anext(later.async_response_gen())
+    if later.awrite_response_to_history_task is not None:
+        await later.awrite_response_to_history_task
+    said = [one.content or "" for one in talk.engine.chat_history]
+    assert said.count("What does bread need?") == 2
+    assert len([one for one in said if one.startswith("I heard: ")]) == 4
+
+
 async def test_nothing_found_is_said_and_asks_nothing(talk: Talk) -> None:
     await talk.tell()
     said = await say(talk.engine, 'Forget "a purple boat".')

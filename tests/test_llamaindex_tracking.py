@@ -26,6 +26,8 @@ from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.callbacks import llm_chat_callback
+from llama_index.core.node_parser import SentenceWindowNodeParser
+from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.response_synthesizers import TreeSummarize
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
@@ -653,6 +655,52 @@ def test_a_chat_over_a_tracked_index_forgets_the_reply_with_the_document(
         "And the old dog?",
     ]
     assert memory.verify().ok
+
+
+def test_a_window_around_a_sentence_is_forgotten_with_what_it_shows(memory: Memory) -> None:
+    text = "Ann lives in Paris. She likes tea. Her code is 4711. It rains today. Bread needs flour."
+    parser = SentenceWindowNodeParser(window_size=1, sentence_splitter=lambda one: one.split("  "))
+    nodes = parser.get_nodes_from_documents([Document(text=text.replace(". ", ".  "), id_="ann")])
+    assert len(nodes) == 5
+    index = index_of(nodes)
+    tracked = track(index, memory, everything=True)
+    session = DeLLMMemory.from_defaults(memory, "s", top_k=None)
+    engine = ContextChatEngine.from_defaults(
+        tracked.as_retriever(similarity_top_k=1),
+        llm=Repeating(),
+        memory=session,
+        node_postprocessors=[MetadataReplacementPostProcessor("window")],
+    )
+    assert "4711" in str(engine.chat("She likes tea"))
+    memory.forget(quote="4711")
+    assert "4711" not in all_of(index)
+    assert memory.scan("4711", files=False).clean
+    assert [one.content for one in engine.chat_history] == ["She likes tea"]
+    left = texts(tracked.as_retriever(similarity_top_k=9).retrieve("bread"))
+    assert sorted(one.strip() for one in left) == ["Ann lives in Paris.", "Bread needs flour."]
+
+
+def test_what_a_retriever_hands_out_again_as_the_same_object_may_come_back(memory: Memory) -> None:
+    node = chunk("the grey cat sleeps")
+    inner = Fixed(node, chunk("the old dog barks"))
+    inner._retrieve = lambda _: [NodeWithScore(node=one) for one in inner.nodes]  # type: ignore[method-assign]
+    tracked = track(inner, memory)
+    found = tracked.retrieve("cat")
+    receipt = memory.forget(ids=[record(found, "cat")], mode="suppress")
+    assert texts(tracked.retrieve("cat")) == ["the old dog barks"]
+    memory.restore(receipt)
+    assert len(tracked.retrieve("cat")) == 2
+
+
+def test_two_objects_over_one_store_outside_have_one_name(memory: Memory) -> None:
+    store = store_with(chunk("the grey cat sleeps"), chunk("the old dog barks", "other"))
+    one, two = (VectorStoreIndex.from_vector_store(store, embed_model=Words()) for _ in range(2))
+    first, second = track(one, memory), track(two, memory)
+    found = first.as_retriever(similarity_top_k=2).retrieve("cat")
+    memory.forget(ids=[record(found, "cat")])
+    assert texts(second.as_retriever(similarity_top_k=2).retrieve("cat")) == ["the old dog barks"]
+    assert len(store.client) == 1
+    assert first.pending == second.pending == []
 
 
 def test_a_node_without_an_id_of_ours_is_a_node_like_any_other(memory: Memory) -> None:
