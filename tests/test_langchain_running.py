@@ -339,7 +339,7 @@ def test_what_is_given_to_a_later_run_is_not_what_an_earlier_one_has_kept_of(
 
 
 @pytest.mark.parametrize("at", [0, -1])
-@pytest.mark.parametrize("form", ["pair", "message", "note"])
+@pytest.mark.parametrize("form", ["pair", "message", "note", "pair as a note"])
 @pytest.mark.parametrize("saver", SAVERS)
 def test_what_a_subgraph_keeps_goes_with_what_the_run_around_it_was_given(
     memory: Memory, saver: str, form: str, at: int
@@ -355,13 +355,14 @@ def test_what_a_subgraph_keeps_goes_with_what_the_run_around_it_was_given(
     inner: Any = builder.compile()
 
     def ask(state: Given) -> None:
-        said = state.get("note") or state["messages"][-1].text
+        said = (state.get("note") or [state["messages"][-1].text])[-1]
         inner.invoke({"messages": [("user", said[::-1])]})
 
     given: dict[str, dict[str, Any]] = {
         "pair": {"messages": [("user", "quokka")]},
         "message": {"messages": [HumanMessage("quokka")]},
-        "note": {"note": "quokka"},
+        "note": {"note": ["quokka"]},
+        "pair as a note": {"note": ("user", "quokka")},
     }
     run = keeper(memory, saver, ("ask", ask))
     run("t", **{"note": "", **given[form]})
