@@ -13,7 +13,8 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory as StockMemory
 from llama_index.core.memory.memory import InsertMethod
-from llama_models import RepeatingChat, own_tokens
+from llama_index.core.storage.chat_store.base_db import MessageStatus
+from llama_models import RepeatingChat, fresh, own_tokens
 from llama_talks import AGENTS, ENGINES, WAYS, Kit, engine_turn, run, talk, talk_at_once
 from one_postgres import one_database, postgres_url
 from taint import Found, in_files, in_process, in_tables, measured, told
@@ -43,23 +44,23 @@ class Extracting(RepeatingChat):
 class Talk:
     """Conversations with stock memories over one open memory of ours."""
 
-    def __init__(self, url: str, core: dellm.Memory, *, blocks: bool, **options: Any) -> None:
+    def __init__(
+        self, url: str, core: dellm.Memory, *, blocks: Sequence[str] = (), **options: Any
+    ) -> None:
         self.url, self.core = url, core
         self.blocks, self.options = blocks, options
         self.kit = Kit(self.session, random.Random(5), lambda index: track(index, core))
 
     def session(self, name: str) -> StockMemory:
-        made: list[Any] = []
-        if self.blocks:
-            made = [
-                DeLLMFactBlock(self.core, llm=Extracting()),
-                DeLLMSummaryBlock(self.core, llm=RepeatingChat()),
-                DeLLMVectorBlock(self.core, similarity_threshold=0.0),
-            ]
+        kinds: dict[str, Callable[[], Any]] = {
+            "fact": lambda: DeLLMFactBlock(self.core, llm=Extracting()),
+            "summary": lambda: DeLLMSummaryBlock(self.core, llm=RepeatingChat()),
+            "vector": lambda: DeLLMVectorBlock(self.core, similarity_threshold=0.0),
+        }
         return StockMemory.from_defaults(
             session_id=name,
             chat_store=DeLLMChatStore(self.core),
-            memory_blocks=made,
+            memory_blocks=[kinds[one]() for one in self.blocks],
             tokenizer_fn=str.split,
             **self.options,
         )
@@ -79,6 +80,7 @@ def talking_on_both(url: str, opened: Opened) -> Callable[..., Talk]:
     return lambda **more: Talk(url, opened(url).workspace("alex"), **more)
 
 
+ALL = ("fact", "summary", "vector")
 SMALL = {"token_limit": 60, "token_flush_size": 10, "chat_history_token_ratio": 0.5}
 
 
@@ -87,7 +89,7 @@ SMALL = {"token_limit": 60, "token_flush_size": 10, "chat_history_token_ratio": 
 def test_an_engine_over_the_stock_memory_misses_nothing_and_ties_nothing_too_much(
     engine: str, way: str, talking: Callable[..., Talk]
 ) -> None:
-    talked = talking(blocks=False)
+    talked = talking()
     talk(talked.kit, engine_turn(talked.kit, talked.session("main"), engine, way), 4)
     found = measured(talked.core)
     assert talked.complaint(found) == []
@@ -98,7 +100,7 @@ def test_an_engine_over_the_stock_memory_misses_nothing_and_ties_nothing_too_muc
 def test_an_agent_over_the_stock_memory_misses_nothing(
     agent: str, talking: Callable[..., Talk]
 ) -> None:
-    talked = talking(blocks=False)
+    talked = talking()
     talk(talked.kit, AGENTS[agent](talked.kit, talked.session("main"), "memory"), 3)
     found = measured(talked.core)
     assert talked.complaint(found) == []
@@ -107,27 +109,55 @@ def test_an_agent_over_the_stock_memory_misses_nothing(
 
 @pytest.mark.parametrize("method", list(InsertMethod))
 @pytest.mark.parametrize("engine", ENGINES)
-def test_with_blocks_nothing_is_missed(
+def test_with_blocks_nothing_is_missed_or_too_much(
     engine: str, method: InsertMethod, talking: Callable[..., Talk]
 ) -> None:
-    talked = talking(blocks=True, insert_method=method, **SMALL)
+    talked = talking(blocks=ALL, insert_method=method, **SMALL)
     talk(talked.kit, engine_turn(talked.kit, talked.session("main"), engine, "achat"), 6)
-    found = measured(talked.core)
-    assert talked.complaint(found, extra=False) == []
+    assert talked.complaint(measured(talked.core)) == []
     kinds = {one.kind for one in talked.core.history("main")}
     assert {"message", "fact", "summary"} <= kinds
 
 
 @pytest.mark.parametrize("agent", ["function_agent", "react_agent"])
-def test_with_blocks_an_agent_misses_nothing(agent: str, talking: Callable[..., Talk]) -> None:
-    talked = talking(blocks=True, **SMALL)
+def test_with_blocks_an_agent_misses_nothing_and_ties_nothing_too_much(
+    agent: str, talking: Callable[..., Talk]
+) -> None:
+    talked = talking(blocks=ALL, **SMALL)
     talk(talked.kit, AGENTS[agent](talked.kit, talked.session("main"), "memory"), 4)
-    assert talked.complaint(measured(talked.core), extra=False) == []
+    assert talked.complaint(measured(talked.core)) == []
 
 
-@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize("block", ["fact", "summary"])
+def test_the_oracle_sees_what_a_block_would_not_say_that_it_gave(
+    block: str, talking: Callable[..., Talk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dellm_llamaindex.blocks.read", lambda *_: None)
+    talked = talking(blocks=[block], **SMALL)
+    talk(talked.kit, engine_turn(talked.kit, talked.session("main"), "simple", "achat"), 6)
+    assert measured(talked.core).missed
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_what_was_found_again_is_a_source_because_the_block_says_so(
+    said: bool, talking: Callable[..., Talk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not said:
+        monkeypatch.setattr("dellm_llamaindex.vector_block.read", lambda *_: None)
+    talked = talking(blocks=["vector"])
+    early = ChatMessage(f"the cat in her garden {fresh('U')}", role="user")
+    store = DeLLMChatStore(talked.core)
+    run(store.add_message("main", early, MessageStatus.ARCHIVED))
+    turn = engine_turn(talked.kit, talked.session("main"), "simple", "achat")
+    run(turn(f"what of the cat in her garden {fresh('U')}"))
+    found = measured(talked.core)
+    assert len(found.true) == 2
+    assert bool(found.missed) is not said
+
+
+@pytest.mark.parametrize("blocks", [(), ALL])
 def test_of_several_turns_at_once_nothing_is_missed(
-    blocks: bool, talking: Callable[..., Talk]
+    blocks: Sequence[str], talking: Callable[..., Talk]
 ) -> None:
     talked = talking(blocks=blocks, **(SMALL if blocks else {}))
     memory = talked.session("main")
@@ -140,7 +170,7 @@ def test_of_several_turns_at_once_nothing_is_missed(
 def test_after_random_forgets_nothing_is_left_anywhere(
     talking_on_both: Callable[..., Talk],
 ) -> None:
-    talked = talking_on_both(blocks=True, **SMALL)
+    talked = talking_on_both(blocks=ALL, **SMALL)
     memory, draw = talked.session("main"), random.Random(11)
     turn = engine_turn(talked.kit, memory, "simple", "achat")
     for _ in range(3):
