@@ -148,6 +148,7 @@ class _Making:
         else:
             one.after = [it for it in self.made if it.message is not None]
             one.parents, one.inexact = list(self._before), True
+        self._after_call(one, message)
         self.made.append(one)
         for output in one.outputs:
             self.by_output.setdefault(output, one)
