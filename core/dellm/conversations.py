@@ -35,6 +35,11 @@ WHOLE = "whole"  # metadata of a record that depends on all that was said before
 MANY = 64  # messages added at once for which the whole thread is looked through
 NEVER = 0  # a thread that was never ended
 _COLUMNS = "id, kind, role, text, fid, payload, metadata, retention_until"
+# Said only where it is asked: with an "or" the index would be read from the end of the thread on.
+_BEFORE = (
+    "and place < coalesce((select b.place from record b where b.ws = :ws and b.id = :before), "
+    "cast(:before as bigint))"
+)
 _SPOKEN = f"kind in ('message', 'tool') and {USABLE}"
 
 
@@ -105,14 +110,13 @@ class Conversations:
         with self._engine.reading(self.workspace) as (tx, scope):
             rows = tx.all(
                 f"select {_COLUMNS} from record where ws = :ws and thread = :thread and {_SPOKEN} "
-                "and (cast(:before as bigint) is null or place < coalesce((select b.place from "
-                "record b where b.ws = :ws and b.id = :before), :before)) "
-                f"and {hiding.among(among)} order by place desc, id desc limit :most",
+                f"and {hiding.among(among)} {'' if before is None else _BEFORE} "
+                "order by place desc, id desc limit :most",
                 ws=scope.ws,
                 thread=encode(thread),
                 at=self._engine.options.clock(),
-                before=before,
                 most=most,
+                **({} if before is None else {"before": before}),
             )
             rows.reverse()
             generation, ended = _standing(tx, scope, thread)
