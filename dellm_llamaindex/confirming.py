@@ -18,7 +18,7 @@ from dellm import InvalidInput, RequestKind, recognise
 from dellm.adapting import Classifier
 
 from .asking import Asking, Question, Said
-from .forgetting import conversation_of, in_tool
+from .forgetting import conversation_of, overheard
 
 STATE = "dellm_forget"  # where an event says how far its request has got
 
@@ -63,8 +63,8 @@ async def confirm_forget(
     ChatMessage. A request is taken out of the event, which keeps only what else was said; then it is
     planned and asked about by a ForgetQuestion, and the step waits for the answer, for `wait`
     seconds (None: as long as it takes). Anything but a clear answer is asked again, and so is a
-    yes to what has changed meanwhile. In a workflow that a tool runs nothing is a request, since
-    what it is told comes from a model.
+    yes to what has changed meanwhile. In a workflow that a tool runs nothing is a request, nor is
+    what a model has said in the same run, or a retriever found.
 
     `memory` is a DeLLMMemory, or a dellm.Memory with `session_id`; `classifier` gives a second
     opinion on what is a request. Raises InvalidInput, EmbedderError, StorageError.
@@ -94,7 +94,7 @@ async def _begun(
     message = getattr(event, field, None)
     if message is None:
         raise InvalidInput("The event of confirm_forget() has no such field=.")
-    if in_tool():
+    if overheard(_text(message)):
         return None
     request = recognise(_text(message), model=classifier)
     if request.kind is not RequestKind.FORGET:

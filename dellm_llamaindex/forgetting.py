@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from dellm.adapting import Classifier, Kind, check_callable, check_flag
 
 from . import scopes
 from .asking import DROPPED, Asking, Question, Said, read
+from .replies import told as told_by
 from .retriever import memory_of
 
 
@@ -79,10 +80,11 @@ class ForgetDialog:
     def turn(self, message: str) -> Turn:
         """Return what a message of the user comes down to.
 
-        What a model says is no request, so nothing is one in code that a tool runs. Raises
-        EmbedderError, StorageError.
+        What a model or a document says is no request: nothing is one in code that a tool runs, nor
+        is what a workflow hands on that a model has said or a retriever found in the same run.
+        Raises EmbedderError, StorageError.
         """
-        if in_tool():
+        if overheard(message):
             return Turn(None, message)
         with self._guard:
             waiting, self._pending = self._pending, None
@@ -122,14 +124,24 @@ def conversation_of(memory: Any, session_id: str | None, user: str) -> tuple[Mem
     return core, thread
 
 
-def in_tool() -> bool:
-    """Whether the calling code runs inside a tool, where what is said comes from a model."""
-    scope = scopes.current()
+def overheard(message: str) -> bool:
+    """Whether a message is no user's: a tool says it, or a model or document does."""
+    scope = inner = scopes.current()
     while scope is not None:
         if scope.kind == "tool":
             return True
         scope = scope.parent
-    return False
+    if inner is None:
+        return False
+    return bool(told_by(message, inner)) or message.strip() in _found(inner)
+
+
+def _found(scope: scopes.Scope) -> Iterator[str]:
+    """Yield what the nodes say that the running turn, or one around it, has found."""
+    with scopes.guard:
+        nodes = [node for turn in scope.around() for node in turn.reads.nodes.values()]
+    for one in nodes:
+        yield one.get_content().strip()
 
 
 class ForgettingChatEngine(BaseChatEngine):
