@@ -338,13 +338,8 @@ def test_what_is_given_to_a_later_run_is_not_what_an_earlier_one_has_kept_of(
     assert memory.verify().ok
 
 
-@pytest.mark.parametrize("at", [0, -1])
-@pytest.mark.parametrize("form", ["pair", "message", "note", "pair as a note"])
-@pytest.mark.parametrize("saver", SAVERS)
-def test_what_a_subgraph_keeps_goes_with_what_the_run_around_it_was_given(
-    memory: Memory, saver: str, form: str, at: int
-) -> None:
-    """The state of the subgraph has it in other words only."""
+def inside(memory: Memory, said: Callable[[Given], str]) -> Callable[[Given], None]:
+    """Return a node that says something backwards to a graph inside it, which keeps that."""
 
     def store(state: MessagesState) -> None:
         keep(memory, "inside", state["messages"][-1].text)
@@ -355,8 +350,37 @@ def test_what_a_subgraph_keeps_goes_with_what_the_run_around_it_was_given(
     inner: Any = builder.compile()
 
     def ask(state: Given) -> None:
-        said = (state.get("note") or [state["messages"][-1].text])[-1]
-        inner.invoke({"messages": [("user", said[::-1])]})
+        inner.invoke({"messages": [("user", said(state)[::-1])]})
+
+    return ask
+
+
+@pytest.mark.parametrize("at", [0, -1])
+def test_a_message_of_which_only_a_subgraph_kept_something_is_tied_to_that_when_it_is_stored(
+    memory: Memory, at: int
+) -> None:
+    builder = StateGraph(Given)
+    builder.add_node("ask", inside(memory, lambda state: state["messages"][-1].text))
+    builder.add_edge(START, "ask")
+    graph: Any = builder.compile(checkpointer=DeLLMSaver(memory))
+    config = {"configurable": {"thread_id": "t"}}
+    graph.invoke({"messages": [("user", "quokka")]}, config, durability="exit")
+    memory.forget(ids=[holding(memory, "quokka")[at]])
+    assert names(memory) == set()
+    assert graph.get_state(config).values == {"messages": []}
+    assert memory.scan("quokka", files=False).clean
+
+
+@pytest.mark.parametrize("at", [0, -1])
+@pytest.mark.parametrize("form", ["pair", "message", "note", "pair as a note"])
+@pytest.mark.parametrize("saver", SAVERS)
+def test_what_a_subgraph_keeps_goes_with_what_the_run_around_it_was_given(
+    memory: Memory, saver: str, form: str, at: int
+) -> None:
+    """The state of the subgraph has it in other words only."""
+
+    def said(state: Given) -> str:
+        return str((state.get("note") or [state["messages"][-1].text])[-1])
 
     given: dict[str, dict[str, Any]] = {
         "pair": {"messages": [("user", "quokka")]},
@@ -364,7 +388,7 @@ def test_what_a_subgraph_keeps_goes_with_what_the_run_around_it_was_given(
         "note": {"note": ["quokka"]},
         "pair as a note": {"note": ("user", "quokka")},
     }
-    run = keeper(memory, saver, ("ask", ask))
+    run = keeper(memory, saver, ("ask", inside(memory, said)))
     run("t", **{"note": "", **given[form]})
     assert "inside" in names(memory)
     memory.forget(ids=[holding(memory, "quokka")[at]])
