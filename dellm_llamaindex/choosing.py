@@ -71,9 +71,7 @@ class _Prompt:
             if id_ not in self.ids
         ]
         messages, ids = [one for _, one in new], [id_ for id_, _ in new]
-        cost = (
-            self.counter.joined(messages) if unit.label else sum(self.counter.each(messages, ids))
-        )
+        cost = self.counter.joined(messages) if unit.label else _cost(self.counter, messages, ids)
         if cost > self.left:
             return False
         self.left -= cost
@@ -84,6 +82,10 @@ class _Prompt:
         return True
 
 
+def _cost(counter: Counter, messages: Sequence[ChatMessage], records: Sequence[int]) -> int:
+    return sum(counter.each(messages, records)) + sum(map(counter.calls, messages))
+
+
 def chosen(
     session: Session, query: str | None, wanted: Wanted, counter: Counter
 ) -> list[ChatMessage]:
@@ -91,7 +93,7 @@ def chosen(
     window, start = _turn(session, query, wanted.last_n)
     asked = query if query is not None else _asked(window)
     turn = _within(window, start, counter, wanted.room)
-    prompt = _Prompt(counter, wanted.room - sum(counter.each(turn.messages, turn.records)))
+    prompt = _Prompt(counter, wanted.room - _cost(counter, turn.messages, turn.records))
     prompt.ids.update(dict.fromkeys(turn.records))
     for one in _systems(session, window):
         prompt.take(_Unit([one.id], [message_of(one)]))

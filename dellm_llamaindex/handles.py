@@ -38,7 +38,7 @@ class _Registry:
 
     def add(self, memory: Memory) -> None:
         with self._guard:
-            self._known.add(memory)
+            self._known.add(memory.root)  # which stays as long as any of its workspaces is used
 
     def find(self, handle: Handle) -> Memory | None:
         """Return the open memory that a handle was made of, else another one at its URL."""
@@ -55,7 +55,7 @@ class _Registry:
             found = self._opened.get(shown)
             if found is None or found.closed:
                 found = self._opened[shown] = Memory.open(url)
-                self._known.add(found)
+                self._known.add(found.root)
             return found
 
 

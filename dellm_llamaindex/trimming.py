@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 
 from .pairs import opens_wrongly
 from .tags import Owner
@@ -38,6 +38,12 @@ class Counter:
         """Return the tokens of messages, joined as ChatMemoryBuffer does."""
         texts = [str(one.content) for one in messages]
         return len(self.tokenizer(" ".join(texts))) if texts else 0
+
+    def calls(self, message: ChatMessage) -> int:
+        """Return the tokens of the tool calls in a message, which its content does not say."""
+        said = [one.tool_kwargs for one in message.blocks if isinstance(one, ToolCallBlock)]
+        said = said or list(message.additional_kwargs.get("tool_calls") or ())
+        return sum(len(self.tokenizer(str(one))) for one in said)
 
     def each(self, messages: Sequence[ChatMessage], records: Sequence[int]) -> list[int]:
         """Return the tokens of each message, which is a record: once counted, they are kept."""

@@ -170,6 +170,21 @@ def test_what_does_not_fit_is_passed_over_and_the_turn_stays(ours: Maker) -> Non
         memory.get(initial_token_count=15)
 
 
+def test_the_arguments_of_tool_calls_count_as_well(ours: Maker) -> None:
+    memory = ours(top_k=1, token_limit=12)
+    long = ToolCallBlock(tool_call_id="c", tool_name="f", tool_kwargs={"a": "one two three four"})
+    memory.put_messages(
+        [
+            user("a zebra"),
+            ChatMessage(role="assistant", blocks=[TextBlock(text="looking at zebra"), long]),
+            result("zebra there", "c"),
+            reply("so it is"),
+        ]
+    )
+    assert memory.get("looking at zebra", initial_token_count=4) == []
+    assert len(memory.get("looking at zebra")) == 3
+
+
 def test_other_sessions_are_asked_only_where_that_is_wanted(ours: Maker) -> None:
     ours("other").put_messages(PAST)
     assert ours().get("zebra garden") == []

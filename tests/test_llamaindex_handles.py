@@ -161,6 +161,13 @@ def test_a_handle_means_a_memory_that_is_still_open(sqlite_url: str, opened: Ope
     anew.core.close()
 
 
+def test_a_handle_outlasts_the_object_it_was_made_of(opened: Opened) -> None:
+    core = opened(":memory:")
+    written = ours(core.workspace("alex")).to_string()
+    gc.collect()
+    assert DeLLMMemory.from_string(written).core.identity == core.identity
+
+
 def test_handles_do_not_keep_a_memory_open_that_nobody_uses(tmp_path: Path) -> None:
     memory = dellm.Memory.open(str(tmp_path / "m.db"), embedder=None)
     one = ours(memory)

@@ -37,7 +37,7 @@ THREADS = ("a", "ab", "a%", "a_b", "a/b", "%", "t")
 WAYS = ("meaning", "keyword", "both")
 NAMESPACES = ("", "a%", "%")
 NOT_OF_A_WORKSPACE = {
-    *("open", "close", "workspace", "id", "identity", "url", "closed"),
+    *("open", "close", "workspace", "id", "identity", "url", "root", "closed"),
     *("rebuilder", "after_forget"),
     "items.embedder",
 }

@@ -48,6 +48,7 @@ class Engine:
         self.database = database
         self.url = url  # without a password
         self.closed = False
+        self.root: object = None  # of Memory's making
         self.embedder = embedder
         self.options = options
         self.tips = Tips()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Self
 
 from . import context as contexts
 from . import (
@@ -43,6 +44,13 @@ class Recall:
     def url(self) -> str:
         """Where the memory is, as it was opened less any password; a file by its whole path."""
         return self._engine.url
+
+    @property
+    def root(self) -> Self:
+        """This open memory's workspace "default": one object as long as any workspace is in use."""
+        if not isinstance(self._engine.root, type(self)):
+            self._engine.root = type(self)(self._engine, "default")
+        return self._engine.root
 
     @property
     def closed(self) -> bool:
