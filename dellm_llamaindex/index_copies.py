@@ -20,7 +20,7 @@ from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from .documents import text_of
-from .tracked_copies import LOG, Hands, deleted, stored_texts
+from .tracked_copies import LOG, Hands, deleted, in_store, stored_texts
 
 _KINDS = (IndexDict, IndexList, IndexDocumentSummary, KeywordTable)
 
@@ -46,6 +46,14 @@ class IndexKeeper:
             found.update(await stored_texts(one, names, hands))
         nodes = await hands.ask(_nodes, self.index.docstore, names)
         return {**found, **{one.node_id: text_of(one) for one in nodes}}
+
+    async def held(self, names: list[str], hands: Hands) -> list[str]:
+        """Return which of the ids are there for certain."""
+        nodes = await hands.ask(_nodes, self.index.docstore, names)
+        found = {one.node_id for one in nodes}
+        for one in self.vectors:
+            found.update(await in_store(one, names, hands) or ())
+        return [one for one in names if one in found]
 
     async def delete(self, names: list[str], hands: Hands) -> list[str]:
         """Delete nodes by their ids; return the ids of what may still be there."""

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from llama_index.core.schema import BaseNode
@@ -18,7 +19,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from dellm import Memory, UnsupportedHere
 
-from .documents import text_of
+from .documents import PLACE, text_of
 
 LOG = logging.getLogger("dellm.llamaindex")
 IN_A_ROW = 3  # single deletes that fail before the rest is left for later
@@ -89,12 +90,19 @@ class Keeper(Protocol):
     async def texts(self, names: list[str], hands: Hands) -> dict[str, str]:
         """Return what nodes say by their ids, of those that are there; some may be missing."""
 
+    async def held(self, names: list[str], hands: Hands) -> list[str]:
+        """Return which of the ids are there for certain."""
+
     async def delete(self, names: list[str], hands: Hands) -> list[str]:
         """Delete nodes by their ids; return the ids of what may still be there."""
 
 
 class Copies:
-    """The copies that one index or vector store keeps of the documents in memory. Thread-safe."""
+    """The copies that one index or vector store keeps of the documents in memory. Thread-safe.
+
+    Before it was tracked, its nodes were noted under `PLACE`, as those of all that is not tracked:
+    what of those is forgotten is deleted as well, where it is there.
+    """
 
     def __init__(self, keeper: Keeper, memory: Memory, name: str) -> None:
         self._keeper, self._memory, self._name = keeper, memory, name
@@ -112,50 +120,77 @@ class Copies:
     def sync(self) -> int:
         """Delete what was forgotten; return how many nodes could not be deleted."""
         with self._guard:
-            generation, gone = self._to_do()
-            left = at_once(self._deleted(gone, Sync())) if gone else []
-            self._done(generation, gone, left)
-        return len(left)
+            work = self._to_do()
+            at_once(self._do(work, Sync()))
+            self._done(work)
+        return len(work.left)
 
     async def a_sync(self) -> int:
         """As sync, in an event loop, through the store's own async methods."""
-        generation, gone = await asyncio.to_thread(self._to_do)
-        left = await self._deleted(gone, Async()) if gone else []
-        await asyncio.to_thread(self._done, generation, gone, left)
-        return len(left)
+        work = await asyncio.to_thread(self._to_do)
+        await self._do(work, Async())
+        await asyncio.to_thread(self._done, work)
+        return len(work.left)
 
-    async def _deleted(self, gone: list[str], hands: Hands) -> list[str]:
+    async def _do(self, work: _Work, hands: Hands) -> None:
+        if work.gone:
+            work.left = await self._deleted(self._name, work.gone, hands)
+        if work.strays:
+            try:
+                work.strays = await self._keeper.held(work.strays, hands)
+            except Exception:  # noqa: BLE001 - another system's failure: they are looked for again
+                work.stayed, work.strays = work.strays, []
+        if work.strays:
+            work.stayed = await self._deleted(PLACE, work.strays, hands)
+
+    async def _deleted(self, place: str, gone: list[str], hands: Hands) -> list[str]:
         """Delete what still says what was forgotten; return the ids of what may still be there.
 
         Somebody may have put another node there under the same id, past the tracking.
         """
         try:
             there = await self._keeper.texts(gone, hands)
-            same = await hands.ask(self._memory.elsewhere.same, self._name, there)
+            same = await hands.ask(self._memory.elsewhere.same, place, there)
             wanted = [one for one in gone if one in same or one not in there]
             return await self._keeper.delete(wanted, hands) if wanted else []
         except Exception:  # noqa: BLE001 - another system's failure, of whatever kind: it is tried again
             return list(gone)
 
-    def _to_do(self) -> tuple[int, list[str]]:
-        generation = self._memory.checkpoints.generation()
-        if self._clean == generation:
-            return generation, []
-        return generation, self.pending()
+    def _to_do(self) -> _Work:
+        work = _Work(self._memory.checkpoints.generation())
+        if self._clean != work.generation:
+            work.gone = self.pending()
+        if self._clean is None:
+            work.strays = self._memory.elsewhere.gone(PLACE)
+        return work
 
-    def _done(self, generation: int, gone: Sequence[str], left: Sequence[str]) -> None:
-        deleted = set(gone) - set(left)
-        if deleted:
-            self._memory.elsewhere.drop(self._name, sorted(deleted), gone=True)
-        if left:
+    def _done(self, work: _Work) -> None:
+        for place, gone, left in (
+            (self._name, work.gone, work.left),
+            (PLACE, work.strays, work.stayed),
+        ):
+            if deleted_ := set(gone) - set(left):
+                self._memory.elsewhere.drop(place, sorted(deleted_), gone=True)
+        if work.left:
             LOG.warning(
                 "%d forgotten nodes could not be deleted from the index or store tracked as %r; "
                 "they are not returned, and it is tried again.",
-                len(left),
+                len(work.left),
                 self._name,
             )
-        else:
-            self._clean = generation
+        elif not work.stayed:
+            self._clean = work.generation
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is to be deleted, and what could not be: of what is noted here, and as not tracked."""
+
+    generation: int
+    gone: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    strays: list[str] = field(default_factory=list)
+    stayed: list[str] = field(default_factory=list)
 
 
 class StoreKeeper:
@@ -167,6 +202,10 @@ class StoreKeeper:
     async def texts(self, names: list[str], hands: Hands) -> dict[str, str]:
         """Return what nodes say by their ids, where the store can tell."""
         return await stored_texts(self._store, names, hands)
+
+    async def held(self, names: list[str], hands: Hands) -> list[str]:
+        """Return which of the ids are there for certain."""
+        return await in_store(self._store, names, hands) or []
 
     async def delete(self, names: list[str], hands: Hands) -> list[str]:
         """Delete nodes by their ids; return the ids of what may still be there."""
@@ -188,13 +227,13 @@ async def stored_texts(
 async def deleted(store: BasePydanticVectorStore, names: list[str], hands: Hands) -> list[str]:
     """Delete nodes from a vector store; return the ids of what may still be there."""
     done = await _delete(store, names, hands)
-    there = await _there(store, names, hands)
+    there = await in_store(store, names, hands)
     if there is None:
         return [] if done else await _one_by_one(store, names, hands)
     return there if done or not there else await _one_by_one(store, there, hands)
 
 
-async def _there(
+async def in_store(
     store: BasePydanticVectorStore, names: list[str], hands: Hands
 ) -> list[str] | None:
     """Return which of the ids a store has, None where it cannot tell."""

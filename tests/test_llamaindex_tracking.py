@@ -703,6 +703,23 @@ def test_two_objects_over_one_store_outside_have_one_name(memory: Memory) -> Non
     assert first.pending == second.pending == []
 
 
+def test_what_was_forgotten_before_the_index_was_tracked_is_deleted_as_well(
+    memory: Memory, index: VectorStoreIndex
+) -> None:
+    found = index.as_retriever(similarity_top_k=2).retrieve("cat")
+    known = records_of(memory, [one.node for one in found])  # as the memory of a chat does
+    elsewhere = records_of(memory, [chunk("a page of another index", "page")])
+    gone = next(one.node_id for one in found if "cat" in one.text)
+    memory.forget(ids=[known[gone] or 0, *(one or 0 for one in elsewhere.values())])
+    assert "grey" in all_of(index)
+    assert any("2 copies" in one for one in memory.receipts()[-1].out_of_reach)
+    tracked = track(index, memory)
+    assert tracked.sync() == 0
+    assert "grey" not in all_of(index)
+    assert memory.elsewhere.gone("llama_index") == list(elsewhere)
+    assert texts(tracked.as_retriever(similarity_top_k=2).retrieve("cat")) == ["the old dog barks"]
+
+
 def test_a_node_without_an_id_of_ours_is_a_node_like_any_other(memory: Memory) -> None:
     assert uuid.UUID(chunk("x").node_id)
     tracked = track(index_of([TextNode(text="grey cat", id_="page 1")]), memory)
