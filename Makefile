@@ -39,6 +39,8 @@ bench: $(STAMP)  ## Measure against bare databases and print the tables
 	@$(BIN)/python -m benchmarks.core
 	@$(BIN)/python -m benchmarks.checkpoints
 	@$(BIN)/python -m benchmarks.histories
+	@$(BIN)/python -m benchmarks.llamaindex
+	@$(BIN)/python -m benchmarks.llamaindex
 	@$(BIN)/python -m benchmarks.requests --data ../shared/data
 
 clean:  ## Remove the environment and every cache

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, LLMMetadata
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, SimpleChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.mock import MockFunctionCallingLLM
@@ -74,16 +74,24 @@ class Same(BaseRetriever):
         return [NodeWithScore(node=one, score=0.5) for one in nodes]
 
 
+class Quick(MockLLM):
+    """The mock, with room for every conversation that is measured."""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(num_output=16, context_window=10 * LIMIT)
+
+
 def simple(memory: BaseMemory) -> Turn:
     """Return a turn of SimpleChatEngine."""
-    engine = SimpleChatEngine.from_defaults(llm=MockLLM(max_tokens=16), memory=memory)
+    engine = SimpleChatEngine.from_defaults(llm=Quick(max_tokens=16), memory=memory)
     return lambda text: _done(engine.chat(text))
 
 
 def condensed(memory: BaseMemory) -> Turn:
     """Return a turn of CondensePlusContextChatEngine."""
     engine = CondensePlusContextChatEngine.from_defaults(
-        retriever=Same(), llm=MockLLM(max_tokens=16), memory=memory
+        retriever=Same(), llm=Quick(max_tokens=16), memory=memory
     )
     return lambda text: _done(engine.chat(text))
 
