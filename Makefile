@@ -40,7 +40,6 @@ bench: $(STAMP)  ## Measure against bare databases and print the tables
 	@$(BIN)/python -m benchmarks.checkpoints
 	@$(BIN)/python -m benchmarks.histories
 	@$(BIN)/python -m benchmarks.llamaindex
-	@$(BIN)/python -m benchmarks.llamaindex
 	@$(BIN)/python -m benchmarks.requests --data ../shared/data
 
 clean:  ## Remove the environment and every cache
