@@ -179,14 +179,14 @@ class DeLLMStore(Tenanted, BaseStore):
         items = self._shelves.of(now.memory)
         results: list[Result] = [None] * batch.size
         read: set[int] = set()
-        for at, kept in self._gotten(items, batch):
-            results[at] = item_of(kept)
-            read.add(kept.record.id)
-            shown.note_records(now.memory, [kept.record])
-        for at, found in self._searched(items, batch, vectors):
-            results[at] = found_of(found)
-            read.update(one.record.id for one in found)
-            shown.note_records(now.memory, [one.record for one in found])
+        for at, found in self._gotten(items, batch) if batch.gets else ():
+            results[at] = item_of(found)
+            shown.note_values(now.memory, [found])
+            read.add(found.id)
+        for at, several in self._searched(items, batch, vectors) if batch.searches else ():
+            results[at] = found_of(several)
+            shown.note_values(now.memory, several)
+            read.update(one.id for one in several)
         held = items.spaces(FAMILY) if batch.lists else {}
         for at, op in batch.lists.items():
             listing = Listing.of(op, held)
@@ -200,12 +200,11 @@ class DeLLMStore(Tenanted, BaseStore):
 
     @staticmethod
     def _gotten(items: Items, batch: Batch) -> Iterator[tuple[int, Kept]]:
-        for refresh in (True, False):
-            ops = {at: op for at, op in batch.gets.items() if op.refresh_ttl is refresh}
-            if ops:
-                names = [(op.namespace, op.key) for op in ops.values()]
-                found = items.get(FAMILY, names, refresh=refresh)
-                yield from ((at, one) for at, one in zip(ops, found, strict=True) if one)
+        for refresh in {op.refresh_ttl for op in batch.gets.values()}:
+            ops = [(at, op) for at, op in batch.gets.items() if op.refresh_ttl is refresh]
+            names = [(op.namespace, op.key) for _, op in ops]
+            found = items.get(FAMILY, names, refresh=refresh)
+            yield from ((at, one) for (at, _), one in zip(ops, found, strict=True) if one)
 
     @staticmethod
     def _searched(items: Items, batch: Batch, vectors: Vectors) -> Iterator[tuple[int, list[Kept]]]:

@@ -13,6 +13,7 @@ from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, Op, Pu
 from dellm import InvalidInput
 
 Space = tuple[str, ...]
+_STR = {str}
 
 
 @dataclass(slots=True)
@@ -36,7 +37,8 @@ class Batch:
 
     def _add(self, at: int, op: object) -> None:
         if isinstance(op, GetOp):
-            self.gets[at] = op._replace(namespace=_space(op.namespace))
+            space = _space(op.namespace)
+            self.gets[at] = op if space is op.namespace else op._replace(namespace=space)
         elif isinstance(op, SearchOp):
             self.searches[at] = op._replace(namespace_prefix=_space(op.namespace_prefix))
         elif isinstance(op, ListNamespacesOp):
@@ -92,6 +94,8 @@ def _matches(condition: MatchCondition, space: Space) -> bool:
 
 def _space(namespace: object) -> Space:
     """Return a namespace as a tuple: adapters also hand in lists."""
+    if type(namespace) is tuple and set(map(type, namespace)) <= _STR:
+        return namespace
     if not isinstance(namespace, list | tuple) or not all(
         isinstance(one, str) for one in namespace
     ):

@@ -54,7 +54,10 @@ class Filter:
 
         def says(text: str) -> bool:
             value = value_of(text) or {}
-            return all(test(value.get(name)) for name, test in tests)
+            for name, test in tests:  # noqa: SIM110 - asked of each item: all() takes twice as long
+                if not test(value.get(name)):
+                    return False
+            return True
 
         return cls(says, [one for name in wanted for one in _groups(name, wanted[name])])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -11,8 +12,8 @@ from langgraph.store.base import Item, PutOp, SearchItem
 
 from dellm import Draft, InvalidInput
 from dellm import Item as Kept
-from dellm.adapting import from_micros
 
+_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 # What redaction writes in the place of a number or of a whole text with its quotation marks.
 _BARE = re.compile(r"(?<=[:\[,{])\s*\[redacted\]\s*(?=[,\]}:])")
 
@@ -51,26 +52,30 @@ def _mended(text: str) -> Any:
         return None
 
 
-def item_of(kept: Kept | None) -> Item | None:
+def item_of(kept: Kept) -> Item | None:
     """Return an item as a get gives it."""
-    value = None if kept is None else value_of(kept.record.text)
-    return None if kept is None or value is None else Item(value=value, **_named(kept))
+    value = value_of(kept.text)
+    if value is None:
+        return None
+    created, updated = _times(kept)
+    return Item(
+        value=value, key=kept.name, namespace=kept.space, created_at=created, updated_at=updated
+    )
 
 
 def found_of(kept: Sequence[Kept]) -> list[SearchItem]:
     """Return items as a search gives them, with their scores."""
-    values = [(one, value_of(one.record.text)) for one in kept]
+    values = [(one, value_of(one.text)) for one in kept]
     return [
-        SearchItem(value=value, score=one.score, **_named(one))
+        SearchItem(one.space, one.name, value, *_times(one), one.score)
         for one, value in values
         if value is not None
     ]
 
 
-def _named(kept: Kept) -> dict[str, Any]:
-    return {
-        "namespace": kept.space,
-        "key": kept.name,
-        "created_at": from_micros(kept.created_at),
-        "updated_at": from_micros(kept.updated_at),
-    }
+def _times(kept: Kept) -> tuple[datetime, datetime]:
+    """Return when an item was created and when it was updated: mostly at once."""
+    created = _BEGIN + timedelta(microseconds=kept.created_at)
+    if kept.updated_at == kept.created_at:
+        return created, created
+    return created, _BEGIN + timedelta(microseconds=kept.updated_at)

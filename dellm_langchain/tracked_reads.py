@@ -13,10 +13,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
+from typing import TypeVar
 
 import orjson
 
-from dellm import Atom, Memory, NotFound, Receipt, Record, Sources
+from dellm import Atom, Item, Memory, NotFound, Receipt, Record, Sources
 
 WINDOW = 6  # words of one run
 PASSAGE = 16  # overlapping runs that make a text a quotation: 21 words
@@ -27,6 +29,7 @@ MOST = 100_000  # runs kept in all
 _SIGN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_SIGN}]|[^\W_{_SIGN}]+")
 _Key = tuple[Hashable, int, int]
+_Given = TypeVar("_Given", Record, Item)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Shown:
         self._pieces: OrderedDict[_Key, _Piece] = OrderedDict()
         self._of_record: dict[tuple[Hashable, int], set[_Key]] = {}
         self._index: dict[int, set[_Key]] = {}
+        self._not_in_index: dict[_Key, _Piece] = {}
         self._sizes: dict[Hashable, Counter[int]] = {}
         self._heard: set[int] = set()
         self._runs = 0
@@ -70,7 +74,29 @@ class Shown:
 
     def note_records(self, memory: Memory, records: Iterable[Record]) -> None:
         """Keep that records were given out; items of stores by the texts in their values."""
-        self.note(memory, [(one.id, _texts(one)) for one in records])
+        listed = self._unknown(memory, records)
+        self.note(
+            memory,
+            [(one.id, _in_value(one.text) if one.role == "item" else [one.text]) for one in listed],
+        )
+
+    def note_values(self, memory: Memory, items: Iterable[Item]) -> None:
+        """Keep that items of stores were given out, by the texts in their values."""
+        listed = self._unknown(memory, items)
+        if listed:
+            self.note(memory, [(one.id, _in_value(one.text)) for one in listed])
+
+    def _unknown(self, memory: Memory, given: Iterable[_Given]) -> list[_Given]:
+        """Return what was not given out lately; mostly the same is, again and again."""
+        owner = (memory.identity, memory.id)
+        with self._guard:
+            return [one for one in given if not self._again((owner, one.id))]
+
+    def _again(self, record: tuple[Hashable, int]) -> bool:
+        known = self._of_record.get(record, ())
+        for key in known:
+            self._pieces.move_to_end(key)
+        return bool(known)
 
     def of(self, owner: Hashable, text: str) -> list[int]:
         """Return the records of which a text repeats one whole, or a passage of it.
@@ -83,6 +109,7 @@ class Shown:
         words = _words(text)
         runs = {one for size in list(sizes) for one in _runs(owner, words, size)}
         with self._guard:
+            self._put_in_index()
             held = Counter(key for one in runs for key in self._index.get(one, ()))
             found = [key[1] for key, often in held.items() if often >= self._pieces[key].needed]
         return sorted(set(found))
@@ -97,10 +124,7 @@ class Shown:
         return replace(more, also=(*more.also, *atoms))
 
     def _note(self, owner: Hashable, record: int, texts: Sequence[str]) -> None:
-        known = self._of_record.get((owner, record))
-        if known is not None:
-            for key in known:
-                self._pieces.move_to_end(key)
+        if self._again((owner, record)):
             return
         for at, text in enumerate(texts):
             piece = _piece(owner, text)
@@ -108,19 +132,23 @@ class Shown:
                 continue
             key = (owner, record, at)
             self._pieces[key] = piece
+            self._not_in_index[key] = piece
             self._of_record.setdefault((owner, record), set()).add(key)
             self._sizes.setdefault(owner, Counter())[piece.size] += 1
             self._runs += len(piece.runs)
+
+    def _put_in_index(self) -> None:
+        """Put in what was noted since: much more is read than is asked for here."""
+        for key, piece in self._not_in_index.items():
             for one in piece.runs:
                 self._index.setdefault(one, set()).add(key)
+        self._not_in_index.clear()
 
     def _drop(self, key: _Key) -> None:
         piece = self._pieces.pop(key)
         self._runs -= len(piece.runs)
-        for one in piece.runs:
-            self._index[one].discard(key)
-            if not self._index[one]:
-                del self._index[one]
+        if self._not_in_index.pop(key, None) is None:
+            self._take_out(key, piece)
         sizes, keys = self._sizes[key[0]], self._of_record[key[:2]]
         sizes[piece.size] -= 1
         if not sizes[piece.size]:
@@ -128,6 +156,12 @@ class Shown:
         keys.discard(key)
         if not keys:
             del self._of_record[key[:2]]
+
+    def _take_out(self, key: _Key, piece: _Piece) -> None:
+        for one in piece.runs:
+            self._index[one].discard(key)
+            if not self._index[one]:
+                del self._index[one]
 
     def _forgotten(self, identity: int, receipt: Receipt) -> None:
         """Drop what was erased; what was suppressed may come back."""
@@ -182,8 +216,7 @@ def _words(text: str) -> list[str]:
 
 
 def _runs(owner: Hashable, words: Sequence[str], size: int, step: int = 1) -> Iterator[int]:
-    for at in range(0, len(words) - size + 1, step):
-        yield hash((owner, *words[at : at + size]))
+    return map(hash, zip(repeat(owner), *(words[at::step] for at in range(size)), strict=False))
 
 
 def _piece(owner: Hashable, text: str) -> _Piece | None:
@@ -204,14 +237,12 @@ def _tells(words: Sequence[str]) -> bool:
     return len(words) > 2 or any(len(one) > 3 and not one.isalpha() for one in words)
 
 
-def _texts(record: Record) -> list[str]:
-    """Return the texts that a record says: of a store's item those in its value, besides the whole."""
-    if record.role != "item":
-        return [record.text]
+def _in_value(text: str) -> list[str]:
+    """Return the texts of a store's item: those in its value, besides the whole."""
     try:
-        return [record.text, *_leaves(orjson.loads(record.text))]
+        return [text, *_leaves(orjson.loads(text))]
     except orjson.JSONDecodeError:  # after a redaction
-        return [record.text]
+        return [text]
 
 
 def _leaves(value: object) -> Iterator[str]:

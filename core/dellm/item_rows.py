@@ -3,34 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from .database import Row, Tx
 from .encoding import decode, encode, load_json
 from .item_vectors import ItemVectors
+from .records import HIDDEN
 
 REPLACED = "replaced"  # the role of a record whose value was replaced or deleted
 CACHED = "cached"  # the role of a record that holds what a cache gives again
 ALL_KNOWN = "all_known"  # in its metadata: its parents are all that it was made from
 
 
-def delete(tx: Tx, ws: int, family: str, rows: Sequence[Row]) -> None:
-    """Delete values, each given as (space, name, record) as they are stored."""
-    empty(tx, ws, [row[2] for row in rows])
+def make_way(tx: Tx, ws: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Take the content out of what is under names, each given with the `record` that is to be there."""
+    found = [(one["record"], *old) for one in rows for old in tx.all(_UNDER, **_name(one))]
+    olds = [(old, kind) for new, old, kind in found if old != new]
+    empty(tx, ws, [one for one, _ in olds], findable=any(kind not in HIDDEN for _, kind in olds))
+
+
+# A join SQLite would prepare anew for each call.
+_UNDER = (
+    "select i.record, (select r.kind from record r where r.ws = :ws and r.id = i.record) "
+    "from item i where i.ws = :ws and i.family = :family and i.space = :space and i.name = :name"
+)
+
+
+def _name(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {one: row[one] for one in ("ws", "family", "space", "name")}
+
+
+def keep(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Put records under names, in the place of others."""
     tx.many(
-        "delete from item where ws = :ws and family = :family and space = :space and name = :name",
-        [
-            {"ws": ws, "family": encode(family), "space": space, "name": name}
-            for space, name, _ in rows
-        ],
+        "insert into item(ws, family, space, name, record, ttl, expires_at, created_at, updated_at) "
+        "values (:ws, :family, :space, :name, :record, :ttl, :until, :at, :at) "
+        "on conflict (ws, family, space, name) do update set record = excluded.record, "
+        "ttl = excluded.ttl, expires_at = excluded.expires_at, updated_at = excluded.updated_at",
+        rows,
     )
 
 
-def empty(tx: Tx, ws: int, ids: Sequence[int]) -> None:
-    """Take the content out of records; they stay as what others were made from."""
+def drop(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Take names away."""
+    tx.many(
+        "delete from item where ws = :ws and family = :family and space = :space and name = :name",
+        rows,
+    )
+
+
+def delete(tx: Tx, ws: int, family: str, rows: Sequence[Row]) -> None:
+    """Delete values, each given as (space, name, record) as they are stored."""
+    empty(tx, ws, [row[2] for row in rows])
+    named = {"ws": ws, "family": encode(family)}
+    drop(tx, [{**named, "space": space, "name": name} for space, name, _ in rows])
+
+
+def empty(tx: Tx, ws: int, ids: Sequence[int], *, findable: bool = True) -> None:
+    """Take the content out of records; they stay as what others were made from.
+
+    `findable`: whether a search may find one of them.
+    """
     if not ids:
         return
-    _unfind(tx, ws, ids)
-    tx.run(
+    if findable:
+        _unfind(tx, ws, ids)
+    tx.later(
         "update record set text = '', payload = null, metadata = null, role = :role "
         "where ws = :ws and id in :ids",
         ws=ws,

@@ -7,13 +7,12 @@ within one snapshot.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .arguments import texts
 from .database import R_USABLE, Row, Scope, Tx, Vector
@@ -22,11 +21,8 @@ from .item_vectors import ItemVectors
 from .records import Record
 from .storing import COLUMNS
 
-PAGE = 256  # the nearest items, looked at before the others are
-FEW = 1_024  # items that hold what is asked for, up to which they are read at once
+PAGE = 256  # the nearest or the newest items, looked at before the others are
 MOST = 1 << 62  # items that may be asked for
-
-_written = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 Space = tuple[str, ...]
 Where = Callable[[str], bool]
@@ -37,15 +33,45 @@ class Item:
     """A value that is kept, with the record that holds it; times in microseconds since 1970.
 
     `score` is the cosine in [-1, 1] of the best of its vectors, None without a query or vectors.
+    What else there is to say is made of its row when it is asked for: mostly nobody asks for all.
     """
 
     space: Space
     name: str = field(repr=False)
-    record: Record
-    created_at: int
-    updated_at: int
-    ttl: float | None = None
-    score: float | None = None
+    score: float | None
+    _row: Row = field(repr=False)
+    _workspace: str = field(repr=False)
+
+    @property
+    def id(self) -> int:
+        """The id of the record that holds it."""
+        return int(self._row[_ID])
+
+    @property
+    def text(self) -> str:
+        """The text of the record that holds it."""
+        return decode(self._row[_TEXT])
+
+    @property
+    def record(self) -> Record:
+        """The record that holds it."""
+        return Record.from_row(self._row[_ID:], self._workspace)
+
+    @property
+    def ttl(self) -> float | None:
+        """How many minutes it lives after it was last written, or read with refresh."""
+        found: float | None = self._row[2]
+        return found
+
+    @property
+    def created_at(self) -> int:
+        """When something was first kept under its name."""
+        return int(self._row[3])
+
+    @property
+    def updated_at(self) -> int:
+        """When it was kept."""
+        return int(self._row[4])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,151 +104,148 @@ class Finder:
         low, high = between(prefix)
         self._values = {**self._there, "low": low, "high": high}
 
+    def first(self, wanted: Wanted) -> list[Item] | None:
+        """Return the items, the last written first, if one statement tells; None if it does not.
+
+        Nothing else may be asked then.
+        """
+        return self._newest_of_all(wanted.need) if wanted.all_count else self._of_newest(wanted)
+
+    def _newest_of_all(self, need: int) -> list[Item] | None:
+        rows = self._tx.final(_NEWEST.format(need=need), **self._values)
+        found = [row for row in rows if row[_ID] is not None]
+        if len(found) < len(rows) == need:  # some are not for use, so that there may be others
+            return None
+        return list(self._made(found))
+
+    def _of_newest(self, wanted: Wanted) -> list[Item] | None:
+        """Look only at the items that were written last, as far as there are more."""
+        looked = max(PAGE, wanted.need)
+        most = wanted.need if wanted.holding else looked
+        holding, values = _held(wanted.holding)
+        rows = self._tx.final(
+            f"select {_COLUMNS}, (select count(*) from (select 1 {_HERE} limit {looked:d}) c) "
+            f"from (select * {_HERE} {_ORDER} limit {looked:d}) i "
+            f"{_THEIRS} {holding} {_ORDER} limit {most:d}",
+            **self._values,
+            **values,
+        )
+        found = [row for row in rows if wanted.says(row[_TEXT])][: wanted.need]
+        every = 0 < len(rows) < most and rows[0][-1] < looked
+        return list(self._made(found)) if every or len(found) == wanted.need else None
+
     def newest(self, wanted: Wanted) -> Iterator[Item]:
         """Yield the items, the last written first."""
-        size = wanted.need if wanted.all_count else max(PAGE, wanted.need)
-        first = self._first(size, wanted)
-        yield from first
-        left = wanted.need - len(first)
-        # Few of them count, or some are not for use; mostly there just are no more.
-        if left and not (wanted.all_count and len(self._ids(size)) < size):
-            rest = self._counting(wanted, left, {one.record.id for one in first})
-            yield from self._read(rest, wanted.need)
+        holding, values = _held(wanted.holding)
+        asked = f"select {_COLUMNS} {_JOINED} {holding} {_ORDER}"
+        most = wanted.need if wanted.where is None else max(wanted.need, PAGE)
+        rows = self._tx.all(f"{asked} limit {most:d}", **self._values, **values)
+        yield from self._made(row for row in rows if wanted.says(row[_TEXT]))
+        if len(rows) == most and wanted.where is not None:  # that did not leave enough of them
+            seen = {row[_ID] for row in rows}
+            rest = self._tx.stream(asked, **self._values, **values)
+            left = (one for one in rest if one[_ID] not in seen and wanted.says(one[_TEXT]))
+            yield from self._made(left)
 
     def nearest(self, vectors: ItemVectors, query: Vector, wanted: Wanted) -> Iterator[Item]:
         """Yield the items, the nearest first, and then those without vectors, newest first."""
         ids, scores = vectors.ranked(self._tx, self._values["ws"], query)
         # Mostly the answers are among the first: then nobody needs to know what else there is.
-        first = self._those(self._here(ids[:PAGE].tolist()), wanted)
-        near = _by_id(ids[:PAGE], scores[:PAGE])
-        near = {one: near[one] for one in first}
-        yield from self._scored(near, wanted.need)
+        near = ids[:PAGE].tolist()
+        score = dict(zip(near, scores[:PAGE].tolist(), strict=True))
+        yield from self._those(near, score, wanted)
         here = np.asarray(self._counting(wanted), np.int64)
         left = np.isin(ids[PAGE:], here)
-        yield from self._scored(_by_id(ids[PAGE:][left], scores[PAGE:][left]), wanted.need)
+        score = dict(zip(ids[PAGE:][left].tolist(), scores[PAGE:][left].tolist(), strict=True))
+        yield from self._read(list(score), wanted.need, score)
         yield from self._read(here[~np.isin(here, ids)].tolist(), wanted.need)
 
-    def named(self, space: str, name: str, *, last: bool) -> Item | None:
-        """Return the item of a space, as it is stored, and a name; `last`: nothing else is asked."""
+    def named(self, space: Space, name: str, *, last: bool) -> Item | None:
+        """Return the item of a space and a name; `last`: nothing else is asked."""
         ask = self._tx.final if last else self._tx.all
-        rows = ask(
-            f"{_WHOLE} i.family = :family and i.space = :space and i.name = :name {_RECORD}",
-            **self._there,
-            space=space,
-            name=encode(name),
-        )
-        return next(self._made(rows), None)
+        rows = ask(_NAMED, **self._there, space=stored(space), name=encode(name))
+        return Item(tuple(space), name, None, rows[0], self._scope.name) if rows else None
 
-    def _first(self, most: int, wanted: Wanted) -> list[Item]:
-        """Return those that count of the items written last, of so many; no more than are needed."""
+    def _those(
+        self, ids: Sequence[int], scores: Mapping[int, float], wanted: Wanted
+    ) -> Iterator[Item]:
+        """Yield those of a few items, given by record, that are here and count, in their order."""
         holding, values = _held(wanted.holding)
+        # With the limit, PostgreSQL does not walk through the whole space instead.
         rows = self._tx.all(
-            f"{_WHOLE} {_HERE[4:]} {_ORDER} limit {most:d}) i {_THEIRS} {holding} {_ORDER}",
+            f"select {_COLUMNS} from (select * from item i where i.ws = :ws + 0 and i.record in :ids "
+            f"{_UNEXPIRED} limit {MOST}) i {_THEIRS} and {_INSIDE} {holding}",
             **self._values,
             **values,
-        )
-        found = (one for one in rows if wanted.says(one[_TEXT]))
-        return list(self._made(islice(found, wanted.need)))
-
-    def _those(self, ids: Sequence[int], wanted: Wanted) -> Sequence[int]:
-        """Return those of a few items, given by record, that count, in their order."""
-        if wanted.all_count:
-            return ids
-        holding, values = _held(wanted.holding)
-        rows = self._tx.all(
-            f"select r.id, r.text from record r where r.ws = :ws and r.id in :ids {holding}",
-            ws=self._scope.ws,
-            ids=list(ids),
-            **values,
-        )
-        found = {id_ for id_, text in rows if wanted.says(text)}
-        return [one for one in ids if one in found]
-
-    def _counting(
-        self, wanted: Wanted, most: int = MOST, without: Collection[int] = ()
-    ) -> list[int]:
-        """Return the records of at most so many items that count, the last written first."""
-        if wanted.all_count:
-            return [one for one in self._ids() if one not in without]
-        holding, values = _held(wanted.holding)
-        asked = f"select i.record, r.text {_JOINED} {_HERE} {_LIVING} {holding} {_ORDER}"
-        rows: Sequence[Row] | Iterator[Row] = ()
-        if holding:  # mostly few hold it: those a server gives in one round trip
-            rows = self._tx.all(f"{asked} limit {FEW}", **self._values, **values)
-        if not holding or len(list(rows)) == FEW:
-            rows = self._tx.stream(asked, **self._values, **values)
-        found = (id_ for id_, text in rows if id_ not in without and wanted.says(text))
-        return list(islice(found, most))
-
-    def _ids(self, most: int = MOST) -> list[int]:
-        rows = self._tx.all(
-            f"select i.record from item i where i.ws = :ws {_HERE} {_ORDER} limit :most",
-            **self._values,
-            most=most,
-        )
-        return [row[0] for row in rows]
-
-    def _here(self, ids: Sequence[int]) -> list[int]:
-        """Return those of a few records that are items here, in their order."""
-        rows = self._tx.all(
-            "select i.record, i.family, i.space from item i "
-            f"where i.ws = :ws and i.record in :ids {_UNEXPIRED}",
-            ws=self._scope.ws,
-            at=self._there["at"],
             ids=list(ids),
         )
-        # Asked for in the statement, PostgreSQL would walk through the whole space instead.
-        family, low, high = (self._values[one] for one in ("family", "low", "high"))
-        here = {row[0] for row in rows if row[1] == family and low <= row[2] <= high}
-        return [one for one in ids if one in here]
+        found = {row[_ID]: row for row in rows if wanted.says(row[_TEXT])}
+        yield from self._made((found[one] for one in ids if one in found), scores)
 
-    def _scored(self, scores: Mapping[int, float], at_once: int) -> Iterator[Item]:
-        for one in self._read(list(scores), at_once):
-            yield Item(
-                one.space,
-                one.name,
-                one.record,
-                one.created_at,
-                one.updated_at,
-                one.ttl,
-                scores[one.record.id],
-            )
+    def _counting(self, wanted: Wanted) -> list[int]:
+        """Return the records of all items that count, the last written first."""
+        holding, values = _held(wanted.holding)
+        if wanted.all_count:
+            rows = self._tx.all(f"select i.record {_HERE} {_ORDER}", **self._values)
+            return [row[0] for row in rows]
+        asked = f"select i.record, r.text {_JOINED} {holding} {_ORDER}"
+        found = self._tx.stream(asked, **self._values, **values)
+        return [id_ for id_, text in found if wanted.says(text)]
 
-    def _read(self, ids: Sequence[int], at_once: int) -> Iterator[Item]:
+    def _read(
+        self, ids: Sequence[int], at_once: int, scores: Mapping[int, float] | None = None
+    ) -> Iterator[Item]:
         """Yield the items that the records are, in this order; so many are read at a time."""
         for start in range(0, len(ids), max(1, at_once)):
             some = ids[start : start + max(1, at_once)]
             rows = self._tx.all(
-                f"{_WHOLE} i.record in :ids {_RECORDS}",
+                f"select {_COLUMNS} from (select * from item i where i.ws = :ws + 0 "
+                f"and i.record in :ids {_UNEXPIRED} limit {MOST}) i {_THEIRS}",
                 ws=self._scope.ws,
                 at=self._there["at"],
                 ids=list(some),
             )
-            found = {one.record.id: one for one in self._made(rows)}
-            yield from (found[one] for one in some if one in found)
+            found = {row[_ID]: row for row in rows}
+            yield from self._made((found[one] for one in some if one in found), scores)
 
-    def _made(self, rows: Iterable[Row]) -> Iterator[Item]:
-        for space, name, ttl, created, updated, *record in rows:
-            kept = Record.from_row(record, self._scope.name)
-            yield Item(labels(space), decode(name), kept, created, updated, ttl)
+    def _made(
+        self, rows: Iterable[Row], scores: Mapping[int, float] | None = None
+    ) -> Iterator[Item]:
+        workspace = self._scope.name
+        spaces: dict[str, Space] = {}  # mostly they are all of one
+        for row in rows:
+            space = spaces.get(row[0])
+            if space is None:
+                space = spaces[row[0]] = labels(row[0])
+            score = None if scores is None else scores.get(row[_ID])
+            yield Item(space, decode(row[1]), score, row, workspace)
 
 
-# With a limit, which must not be bound, the items come first whatever the planner thinks; and SQLite
-# would prepare a plain join anew each time, since it plans by the values that are bound.
-_WHOLE = (
-    "select i.space, i.name, i.ttl, i.created_at, i.updated_at, r."
-    + COLUMNS.replace(", ", ", r.")
-    + " from (select * from item i where i.ws = :ws and "
-)
-_TEXT = 5 + COLUMNS.split(", ").index("text")  # where it is in what this gives
-_THEIRS = f"join record r on r.ws = :ws and r.id = i.record where {R_USABLE}"
-_RECORDS = f"and (i.expires_at is null or i.expires_at > :at) limit {MOST}) i {_THEIRS}"
-_RECORD = _RECORDS.replace(f"limit {MOST}", "limit 1")
-_JOINED = "from item i join record r on r.ws = :ws and r.id = i.record where i.ws = :ws"
-_UNEXPIRED = "and (i.expires_at is null or i.expires_at > :at)"
-_HERE = f"and i.family = :family and i.space between :low and :high {_UNEXPIRED}"
-_LIVING = f"{_UNEXPIRED} and {R_USABLE}"
+# SQLite plans a join by the values that are bound, and so prepares it anew for every call: that
+# takes ten times as long as running it, and is not done where what is compared is computed.
+_AT = "cast(:at as bigint)"
+_COLUMNS = "i.space, i.name, i.ttl, i.created_at, i.updated_at, r." + COLUMNS.replace(", ", ", r.")
+_ID = 5  # where the columns of the record begin, the id being the first
+_TEXT = _ID + COLUMNS.split(", ").index("text")
+_FAMILY = "i.family = cast(:family as text)"
+_INSIDE = f"{_FAMILY} and i.space between cast(:low as text) and cast(:high as text)"
+_UNEXPIRED = f"and (i.expires_at is null or i.expires_at > {_AT})"
+_LIVING = R_USABLE.replace(":at", _AT)
 _ORDER = "order by i.updated_at desc, i.record desc"
+_HERE = f"from item i where i.ws = :ws + 0 and {_INSIDE} {_UNEXPIRED}"
+_RECORD = "join record r on r.ws = :ws + 0 and r.id = i.record"
+_JOINED = f"from item i {_RECORD} where i.ws = :ws + 0 and {_INSIDE} {_UNEXPIRED} and {_LIVING}"
+# With a limit, which must not be bound, the items come first whatever the planner thinks.
+_THEIRS = f"{_RECORD} where {_LIVING}"
+_NEWEST = (
+    f"select {_COLUMNS} from (select * {_HERE} {_ORDER} limit {{need:d}}) i "
+    f"left {_RECORD} and {_LIVING} {_ORDER}"
+)
+_NAMED = (
+    f"select {_COLUMNS} from (select * from item i where i.ws = :ws + 0 and {_FAMILY} "
+    f"and i.space = cast(:space as text) and i.name = cast(:name as text) {_UNEXPIRED} limit 1) i "
+    f"{_THEIRS}"
+)
 
 
 def _held(groups: Sequence[Sequence[str]]) -> tuple[str, dict[str, str]]:
@@ -232,14 +255,14 @@ def _held(groups: Sequence[Sequence[str]]) -> tuple[str, dict[str, str]]:
     for group in groups:
         names = [f"held{len(values) + at}" for at, _ in enumerate(group)]
         values.update(zip(names, map(encode, group), strict=True))
-        either = " or ".join(f"instr(r.text, :{one}) > 0" for one in names)
+        either = " or ".join(f"instr(r.text, cast(:{one} as text)) > 0" for one in names)
         conditions.append(f"and ({either})")
     return " ".join(conditions), values
 
 
 def stored(space: Space) -> str:
     """Return a space as it is stored: JSON, so that no label can pass for two."""
-    return _written(texts(space, "A space"))
+    return f"[{','.join(map(encode_basestring_ascii, texts(space, 'A space')))}]"
 
 
 def labels(space: str) -> Space:
@@ -256,7 +279,3 @@ def between(prefix: Space) -> tuple[str, str]:
         return "[", "]"
     exact = stored(prefix)
     return (f"{exact[:-1]},", exact) if prefix else ("[", "]")
-
-
-def _by_id(ids: NDArray[np.int64], scores: NDArray[np.float32]) -> dict[int, float]:
-    return dict(zip(ids.tolist(), scores.tolist(), strict=True))

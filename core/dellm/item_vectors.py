@@ -8,7 +8,7 @@ database each time; the matrix only spares reading their vectors again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,13 @@ from .database import Tx, Vector
 from .errors import InvalidInput
 
 SPARE = 4_096  # vectors that may be kept of what was replaced since
+
+
+_SINCE = (
+    "select w.generation, v.record, v.data from workspace w "
+    "left join item_vector v on v.ws = :ws and v.record > :last "
+    "where w.ws = :ws order by v.record, v.field"
+)
 
 
 class ItemVectors:
@@ -52,18 +59,16 @@ class ItemVectors:
         return held[starts][::-1][order], best[order]
 
     def _refresh(self, tx: Tx, ws: int, width: int) -> None:
-        row = tx.one("select generation from workspace where ws = :ws", ws=ws)
-        generation = -1 if row is None else int(row[0])
+        found = tx.all(_SINCE, ws=ws, last=self._last)
+        generation = int(found[0][0]) if found else -1
         # What was replaced since is still here: from time to time all is read anew.
         if generation != self._generation or len(self._ids) > 2 * self._read + SPARE:
+            known = self._last
             self._forget()
             self._generation = generation
-        found = tx.all(
-            "select record, data from item_vector where ws = :ws and record > :last "
-            "order by record, field",
-            ws=ws,
-            last=self._last,
-        )
+            if known:
+                found = tx.all(_SINCE, ws=ws, last=0)
+        found = [row[1:] for row in found if row[1] is not None]
         new = np.frombuffer(b"".join(bytes(row[1]) for row in found), "<f4")
         if len(new) != len(found) * width or (self._rows.size and self._rows.shape[1] != width):
             raise InvalidInput("The query has other dimensions than the vectors that are kept.")
@@ -76,17 +81,13 @@ class ItemVectors:
         self._last = int(found[-1][0])
 
     @staticmethod
-    def add(tx: Tx, ws: int, record: int, vectors: Sequence[Vector]) -> None:
-        """Store the vectors of a new record."""
+    def add(tx: Tx, ws: int, rows: Iterable[tuple[int, Sequence[Vector]]]) -> None:
+        """Store the vectors of new records."""
         tx.many(
             "insert into item_vector(ws, record, field, data) values (:ws, :record, :field, :data)",
             [
-                {
-                    "ws": ws,
-                    "record": record,
-                    "field": at,
-                    "data": _unit(one).astype("<f4").tobytes(),
-                }
+                {"ws": ws, "record": id_, "field": at, "data": _unit(one).astype("<f4").tobytes()}
+                for id_, vectors in rows
                 for at, one in enumerate(vectors)
             ],
         )
@@ -94,7 +95,7 @@ class ItemVectors:
     @staticmethod
     def drop(tx: Tx, ws: int, ids: Sequence[int]) -> None:
         """Delete the vectors of records."""
-        tx.run("delete from item_vector where ws = :ws and record in :ids", ws=ws, ids=list(ids))
+        tx.later("delete from item_vector where ws = :ws and record in :ids", ws=ws, ids=list(ids))
 
 
 def _unit(vector: Vector) -> NDArray[np.float32]:

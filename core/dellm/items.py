@@ -12,7 +12,7 @@ import hmac
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from . import item_rows
 from .arguments import (
@@ -96,8 +96,7 @@ class Items:
             settling = Settling(writing.desk, writing)
             atoms = [one.atom for one in last.values() if one.atom is not None]
             settling.settle(atoms)
-            for one in last.values():
-                _keep(writing.desk, family, one)
+            _keep_all(writing.desk, family, last.values())
             refused = any(one.id is None for one in atoms)
             return Written(writing.generation, refused, settling.inexact)
 
@@ -137,11 +136,15 @@ class Items:
         _check(family)
         check_iterable(names, "names=")
         check_flag(refresh, "refresh=")
-        wanted = [_name(one) for one in names]
+        wanted = list(names)
+        for one in wanted:
+            _check_name(one)
+        at = self._engine.options.clock()
         with self._engine.reading(self.workspace) as (tx, scope):
-            finder = Finder(tx, scope, family, (), self._engine.options.clock())
+            finder = Finder(tx, scope, family, (), at)
             found = [finder.named(*one, last=one is wanted[-1]) for one in wanted]
-        self._refresh(family, [one for one in found if one is not None] if refresh else ())
+        if refresh:
+            self._refresh(family, [one for one in found if one is not None])
         return found
 
     def search(
@@ -172,14 +175,24 @@ class Items:
         if where is not None:
             check_callable(where, "where=")
         wanted = Wanted(min(offset + limit, MOST), where, _groups(holding))
-        with self._engine.reading(self.workspace) as (tx, scope):
-            finder = Finder(tx, scope, family, prefix, self._engine.options.clock())
-            found = finder.newest(wanted)
-            if near is not None:
-                found = finder.nearest(self._vectors, near, wanted)
-            taken = list(islice(found, min(offset, MOST), wanted.need))
-        self._refresh(family, taken if refresh else ())
+        taken = self._found(family, prefix, near, wanted)[min(offset, MOST) :]
+        if refresh:
+            self._refresh(family, taken)
         return taken
+
+    def _found(self, family: str, prefix: Space, near: Vector | None, wanted: Wanted) -> list[Item]:
+        at = self._engine.options.clock()
+        if near is None:
+            with self._engine.reading(self.workspace) as (tx, scope):
+                first = Finder(tx, scope, family, prefix, at).first(wanted)
+            if first is not None:
+                return first
+        with self._engine.reading(self.workspace) as (tx, scope):
+            finder = Finder(tx, scope, family, prefix, at)
+            every = finder.newest(wanted)
+            if near is not None:
+                every = finder.nearest(self._vectors, near, wanted)
+            return list(islice(every, wanted.need))
 
     def spaces(self, family: str) -> dict[Space, int]:
         """Return the spaces that hold a value, sorted, each with the record of one of its values."""
@@ -259,12 +272,10 @@ def _check_keep(one: Keep) -> None:
             raise InvalidInput(f"ttl= is more than {LONGEST:.0e} minutes.")
 
 
-def _name(one: Name) -> tuple[str, str]:
-    """Return a space and a name as `_one` takes them."""
+def _check_name(one: Name) -> None:
     if type(one) is not tuple or len(one) != 2:
         raise InvalidInput("One of names= is no space and name.")
     check_text(one[1], "A name")
-    return stored(one[0]), one[1]
 
 
 def _groups(holding: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -275,32 +286,26 @@ def _groups(holding: Sequence[Sequence[str]]) -> list[list[str]]:
     return found
 
 
-def _keep(desk: Desk, family: str, one: Keep) -> None:
-    """Put a value in the place of the one before, or delete that."""
-    if one.atom is not None and one.atom.id is None:
-        return
-    key = {"ws": desk.scope.ws, "family": encode(family), "space": stored(one.space)}
-    old = desk.tx.one(
-        "select space, name, record from item "
-        "where ws = :ws and family = :family and space = :space and name = :name",
-        name=encode(one.name),
-        **key,
-    )
-    if one.atom is None:
-        item_rows.delete(desk.tx, desk.scope.ws, family, [old] if old else [])
-        return
-    if old is not None and old[2] != one.atom.id:
-        item_rows.empty(desk.tx, desk.scope.ws, [old[2]])
-    desk.tx.run(
-        "insert into item(ws, family, space, name, record, ttl, expires_at, created_at, updated_at) "
-        "values (:ws, :family, :space, :name, :record, :ttl, :until, :at, :at) "
-        "on conflict (ws, family, space, name) do update set record = excluded.record, "
-        "ttl = excluded.ttl, expires_at = excluded.expires_at, updated_at = excluded.updated_at",
-        name=encode(one.name),
-        record=one.atom.id,
-        ttl=one.ttl,
-        until=None if one.ttl is None else desk.at + int(one.ttl * MINUTE),
-        at=desk.at,
-        **key,
-    )
-    ItemVectors.add(desk.tx, desk.scope.ws, one.atom.id or 0, one.vectors)
+def _keep_all(desk: Desk, family: str, keeps: Collection[Keep]) -> None:
+    """Put values in the place of those before, or delete these; what was refused changes nothing."""
+    given = [one for one in keeps if one.atom is None or one.atom.id is not None]
+    rows = [_row(desk, family, one) for one in given]
+    item_rows.make_way(desk.tx, desk.scope.ws, rows)
+    kept = [(one, row) for one, row in zip(given, rows, strict=True) if one.atom is not None]
+    item_rows.drop(desk.tx, [row for row in rows if not row["record"]])
+    item_rows.keep(desk.tx, [row for _, row in kept])
+    ItemVectors.add(desk.tx, desk.scope.ws, [(row["record"], one.vectors) for one, row in kept])
+
+
+def _row(desk: Desk, family: str, one: Keep) -> dict[str, Any]:
+    """Return what is kept under a name; record 0 for nothing."""
+    return {
+        "ws": desk.scope.ws,
+        "family": encode(family),
+        "space": stored(one.space),
+        "name": encode(one.name),
+        "record": 0 if one.atom is None else one.atom.id,
+        "ttl": one.ttl,
+        "until": None if one.ttl is None else desk.at + int(one.ttl * MINUTE),
+        "at": desk.at,
+    }
