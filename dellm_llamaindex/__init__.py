@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .handles import attach
     from .memory import DeLLMMemory
     from .retriever import DeLLMRetriever
+    from .state_cleaning import cleaned_context
     from .summary_block import DeLLMSummaryBlock
     from .tracking import track
     from .vector_block import DeLLMVectorBlock
@@ -32,6 +33,7 @@ _HOME = {
     "ForgetQuestion": "confirming",
     "ForgettingChatEngine": "forgetting",
     "attach": "handles",
+    "cleaned_context": "state_cleaning",
     "confirm_forget": "confirming",
     "forget_document": "documents",
     "plan_document": "documents",
@@ -58,6 +60,7 @@ __all__ = [
     "ForgetQuestion",
     "ForgettingChatEngine",
     "attach",
+    "cleaned_context",
     "confirm_forget",
     "forget_document",
     "plan_document",

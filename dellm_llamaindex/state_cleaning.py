@@ -1,7 +1,7 @@
 """After a forget: what is in workflows' Contexts that was made from what is erased goes as well.
 
 In those of this process at once, or when their run ends; in what was written down as JSON when it
-is read again, or by `cleaned`.
+is read again, or by `cleaned_context`.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _stripped(payload: dict[str, Any], keys: set[str]) -> dict[str, Any]:
     return {**payload, "state_data": {**data, "_data": values}}
 
 
-def cleaned(data: dict[str, Any], memory: Memory | None = None) -> dict[str, Any]:
+def cleaned_context(data: dict[str, Any], memory: Memory | None = None) -> dict[str, Any]:
     """Return a Context's JSON, as `Context.to_dict` gave it, without what was made from erased records.
 
     Values in its store go, and so does a run that was under way if it had read what is erased: that
@@ -154,11 +154,19 @@ def cleaned(data: dict[str, Any], memory: Memory | None = None) -> dict[str, Any
 
 def _bare(data: dict[str, Any]) -> dict[str, Any]:
     """Return a Context's JSON with nothing but how an agent goes on."""
-    state = data.get("state") or {}
-    held = (state.get("state_data") or {}) if isinstance(state, dict) else {}
+    state = data.get("state")
+    if not isinstance(state, dict) or not state:
+        return _without_run(data)
+    held = state.get("state_data")
     values = held.get("_data") if isinstance(held, dict) else None
     some = set(values) - FIXED if isinstance(values, dict) else {""}
-    return {**_without_run(data), "state": _stripped(state, some) if state else state}
+    return {**_without_run(data), "state": _stripped(state, some)}
+
+
+def whole(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a Context's JSON as the framework reads it: where a state went in one piece, without."""
+    state = data.get("state")
+    return {**data, "state": {}} if isinstance(state, dict) and set(state) == {NOTES} else data
 
 
 def _without_run(data: dict[str, Any]) -> dict[str, Any]:

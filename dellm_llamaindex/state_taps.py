@@ -18,7 +18,7 @@ from workflows.context.state_store import InMemoryStateStore, StateStoreFacade
 
 from . import purging
 from .scopes import Scope, current
-from .state_cleaning import cleaned, forgotten, noted, sweep, take_notes
+from .state_cleaning import cleaned_context, forgotten, noted, sweep, take_notes, whole
 from .workflow_state import Store, changed, every_kept, items_of, kept, values_of
 
 _SEAMS: Mapping[type, tuple[str, ...]] = {
@@ -137,7 +137,7 @@ def _to_dict(call: Callable[..., Any], store: Store, args: _Args, named: _Named)
 
 def _from_dict(call: Callable[..., Any], _: Any, args: _Args, named: _Named) -> Any:
     def restore(serialized_state: dict[str, Any], serializer: Any) -> Any:
-        payload = cleaned({"state": serialized_state})["state"]
+        payload = whole(cleaned_context({"state": serialized_state}))["state"]
         store = call(payload, serializer)
         take_notes(payload or {}, kept(store))
         return store
@@ -151,8 +151,10 @@ def _restore(call: Callable[..., Any], _: Any, args: _Args, named: _Named) -> No
     def begin(
         workflow: Any, previous_context: dict[str, Any] | None = None, serializer: Any = None
     ) -> None:
-        clean = cleaned(previous_context) if isinstance(previous_context, dict) else None
-        call(workflow, clean, serializer)
+        data = previous_context
+        if isinstance(data, dict):
+            data = whole(cleaned_context(data))
+        call(workflow, data, serializer)
 
     begin(*args, **named)
 
@@ -162,14 +164,14 @@ def _run(call: Callable[..., Any], context: Any, args: _Args, named: _Named) -> 
     face = context._face  # noqa: SLF001 - what is about to run is kept nowhere else
     if isinstance(face, PreContext):
         data = face.init_snapshot.model_dump()
-        clean = cleaned(data)
+        clean = whole(cleaned_context(data))
         if clean is not data:
             face._init_snapshot = SerializedContext.model_validate(clean)  # noqa: SLF001 - as above
     return call(*args, **named)
 
 
 def _save(call: Callable[..., Any], _: Any, args: _Args, named: _Named) -> Any:
-    return cleaned(call(*args, **named))
+    return cleaned_context(call(*args, **named))
 
 
 _WRAPPERS: tuple[tuple[type, str, Any], ...] = (
