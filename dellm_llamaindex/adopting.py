@@ -20,6 +20,7 @@ from llama_index.core.storage.chat_store.base_db import MessageStatus
 from dellm import InvalidInput, Memory
 from dellm.adapting import adopt_databases, adopt_messages, adopt_tables
 
+from . import exact_json
 from .messages import draft_of
 from .tags import answered_call, call_ids
 
@@ -112,7 +113,7 @@ class Reading:
 
         The digest is keyed, so that it says nothing of what was erased.
         """
-        said = json.dumps(message.model_dump(mode="json"), sort_keys=True)
+        said = json.dumps(exact_json.plain(message), sort_keys=True)
         digest = self._session.memory.items.digest([said])[:32]
         self._said[digest] += 1
         return f"adopted:{digest}:{self._said[digest]}"

@@ -7,6 +7,7 @@ of its own. So a forget of one of the messages takes along what was made of it.
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -25,6 +26,7 @@ from . import flushed, scopes
 from .attached import Attached
 
 ALL = 1_000_000  # values of one block and session that are read
+WAITING = "waiting"  # lists of the records that are to be taken in still
 
 
 class DeLLMBlock(Attached, BaseMemoryBlock[str]):
@@ -60,20 +62,45 @@ class DeLLMBlock(Attached, BaseMemoryBlock[str]):
 
 
 class MakingBlock(DeLLMBlock):
-    """A memory block that has a model make something of messages, and keeps that."""
+    """A memory block that has a model make something of messages, and keeps that.
+
+    Where that fails, the messages wait: they are taken in together with the next ones.
+    """
 
     llm: LLM = Field(default_factory=lambda: Settings.llm, description="The model that it asks.")
 
     kind: ClassVar[str]
     """What is made: the kind of its records."""
 
+    async def _add(self, thread: str, messages: list[ChatMessage], records: list[int]) -> None:
+        late = await asyncio.to_thread(self._late, thread)
+        known = {id_: one for one, id_ in [*late, *zip(messages, records, strict=True)]}
+        try:
+            await self._make(thread, list(known.values()), list(known))
+        except BaseException:
+            self._shelf(thread, WAITING).add([json.dumps(list(known))], ())
+            raise
+
+    @abstractmethod
+    async def _make(self, thread: str, messages: list[ChatMessage], records: list[int]) -> None:
+        """Make something of messages of a session, given with their records."""
+
+    def _late(self, thread: str) -> list[tuple[ChatMessage, int]]:
+        """Take the messages that wait, as far as they were not erased since."""
+        shelf = self._shelf(thread, WAITING)
+        waiting = shelf.all()
+        shelf.drop(waiting)
+        ids = [id_ for one in waiting for id_ in json.loads(one.record.text)]
+        return flushed.again(self.core, list(dict.fromkeys(ids)))
+
     def clear(self, session_id: str | None = None) -> None:
         """Drop what was made of a session. What was made of that stays, and the messages do."""
-        shelf = self._shelf(session_id)
-        shelf.drop(shelf.all())
+        for kind in (self.kind, WAITING):
+            shelf = self._shelf(session_id, kind)
+            shelf.drop(shelf.all())
 
-    def _shelf(self, session_id: str | None) -> Shelf:
-        return Shelf(self.core, self.kind, self.name, session_id or flushed.NO_SESSION)
+    def _shelf(self, session_id: str | None, kind: str | None = None) -> Shelf:
+        return Shelf(self.core, kind or self.kind, self.name, session_id or flushed.NO_SESSION)
 
     def _texts(self, session_id: str | None) -> list[str]:
         return [one.record.text for one in self._shelf(session_id).all()]
@@ -137,14 +164,14 @@ class Shelf:
         return not self._memory.items.put(self._family, keeps, thread=self._thread).refused
 
     def _draft(self, text: str, metadata: dict[str, Any] | None) -> Draft:
-        return Draft(
-            text, role="assistant", kind=self._kind, thread=self._thread, metadata=metadata
-        )
+        kind = "state" if self._kind == WAITING else self._kind
+        return Draft(text, role="assistant", kind=kind, thread=self._thread, metadata=metadata)
 
     def drop(self, values: Iterable[Item]) -> None:
         """Empty values: what was made of them still depends on what they were made of."""
         keeps = [Keep(self._space, one.name) for one in values]
-        self._memory.items.put(self._family, keeps, thread=self._thread)
+        if keeps:
+            self._memory.items.put(self._family, keeps, thread=self._thread)
 
 
 def read(memory: Memory, records: Iterable[int], scope: scopes.Scope | None) -> None:

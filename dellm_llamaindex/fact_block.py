@@ -61,7 +61,7 @@ class DeLLMFactBlock(MakingBlock):
     def _shown(self, texts: Sequence[str]) -> str:
         return "\n".join(f"<fact>{one}</fact>" for one in texts)
 
-    async def _add(self, thread: str, messages: list[ChatMessage], records: list[int]) -> None:
+    async def _make(self, thread: str, messages: list[ChatMessage], records: list[int]) -> None:
         shelf = self._shelf(thread)
         known = await asyncio.to_thread(shelf.all)
         parents = [*records, *(one.record.id for one in known)]

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from dellm import Memory, NotFound, Saying
 
-from .messages import draft_of
+from . import exact_json
+from .messages import draft_of, message_of
 from .tags import Owner, digest_of, tag, tag_of
 
 GIVERS = frozenset({MessageRole.USER, MessageRole.SYSTEM, MessageRole.DEVELOPER})
@@ -49,6 +51,17 @@ def take(
             _store(memory, owner, thread, unknown)
     known = ((one, _known(one, owner)) for one in messages)
     return [(one, id_) for one, id_ in known if id_ is not None and _is_there(memory, id_)]
+
+
+def again(memory: Memory, records: Sequence[int]) -> list[tuple[ChatMessage, int]]:
+    """Return the messages of records, each with its record; without those that are gone."""
+    found: list[tuple[ChatMessage, int]] = []
+    for id_ in records:
+        with suppress(NotFound):
+            message = message_of(memory.get(id_))
+            tag(message, (memory.identity, memory.id), id_)
+            found.append((message, id_))
+    return found
 
 
 def _known(message: ChatMessage, owner: Owner) -> int | None:
@@ -105,7 +118,7 @@ class _Names:
 
         The digest is keyed, so that it says nothing of what was erased.
         """
-        said = json.dumps(message.model_dump(mode="json"), sort_keys=True, default=str)
+        said = json.dumps(exact_json.plain(message), sort_keys=True)
         name = f"{_NAME}{self._memory.items.digest([said])[:32]}"
         if again:
             return f"{name}:1"

@@ -68,7 +68,7 @@ class DeLLMSummaryBlock(MakingBlock):
     def _shown(self, texts: Sequence[str]) -> str:
         return "".join(texts)
 
-    async def _add(self, thread: str, messages: list[ChatMessage], records: list[int]) -> None:
+    async def _make(self, thread: str, messages: list[ChatMessage], records: list[int]) -> None:
         shelf = self._shelf(thread)
         known = await asyncio.to_thread(shelf.all)
         before = self._shown([one.record.text for one in known])

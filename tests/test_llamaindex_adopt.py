@@ -54,7 +54,12 @@ CALLS = ChatMessage(
 ZOO = [
     ChatMessage("Be brief.", role="system"),
     ChatMessage(
-        role="user", blocks=[TextBlock(text="What is it? 🦊 م"), ImageBlock(url="http://a.b/c.png")]
+        role="user",
+        blocks=[
+            TextBlock(text="What is it? 🦊 م"),
+            ImageBlock(url="http://a.b/c.png"),
+            ImageBlock(image=b"\x89PNG\r\n\x1a\n\xff"),
+        ],
     ),
     CALLS,
     ChatMessage("18C", role="tool", additional_kwargs={"tool_call_id": "c1", "name": "weather"}),

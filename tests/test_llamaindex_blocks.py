@@ -211,13 +211,27 @@ async def test_a_fact_of_what_was_forgotten_while_the_model_thought_is_not_kept(
     assert memory.scan("1234", files=False).clean
 
 
-async def test_a_model_that_fails_keeps_the_messages_and_makes_nothing_up(
-    local: Memory, llm: Told
+@pytest.mark.parametrize("kind", [DeLLMFactBlock, DeLLMSummaryBlock])
+async def test_a_model_that_fails_loses_nothing(
+    kind: type[DeLLMFactBlock | DeLLMSummaryBlock], memory: Memory, llm: Told
 ) -> None:
-    block = DeLLMFactBlock(local, llm=llm)
-    with pytest.raises(RuntimeError, match="not there"):
-        await block.aput([user("one")], session_id="s")
-    assert (texts(local), block.facts("s")) == (["one"], [])
+    block = kind(memory, llm=llm)
+    for said in ("My cat is called Heliotrope", "I bake"):
+        with pytest.raises(RuntimeError, match="not there"):
+            await block.aput([user(said)], session_id="s")
+    assert texts(memory) == ["My cat is called Heliotrope", "I bake"]
+    assert await block.aget(session_id="s") == ""
+    memory.forget("My cat is called Heliotrope")
+    llm.then(facts("a baker from Ghent"), facts("old"))
+    await block.aput([user("I live in Ghent")], session_id="s")
+    assert "I bake" in llm.prompts[-1]
+    assert "I live in Ghent" in llm.prompts[-1]
+    assert "Heliotrope" not in llm.prompts[-1]
+    [made] = [one for one in memory.history("s") if one.kind == block.kind]
+    assert memory.context_of(made.id) == [id_of(memory, "I bake"), id_of(memory, "I live in Ghent")]
+    await block.aput([user("I am old")], session_id="s")
+    assert "I bake" not in llm.prompts[-1].replace(made.text, "")
+    assert memory.verify().ok
 
 
 async def test_the_prompts_may_be_given_as_texts(local: Memory, llm: Told) -> None:
@@ -532,6 +546,16 @@ async def test_copies_of_a_block_share_its_memory_and_hold_no_content(
             [user("cat")], session_id="s"
         )
     assert "Heliotrope" not in repr(block.model_dump(exclude={"llm"}))
+
+
+async def test_messages_that_have_no_json_form_are_taken_in(local: Memory) -> None:
+    class Odd:
+        pass
+
+    block = DeLLMVectorBlock(local)
+    odd = ChatMessage("one", role="user", additional_kwargs={"raw": Odd(), "of": {1, 2}})
+    await block.aput([odd], session_id="s")
+    assert texts(local) == ["one"]
 
 
 def test_a_block_may_be_given_a_path_and_a_workspace_and_nothing_else(
