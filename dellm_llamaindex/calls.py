@@ -130,5 +130,4 @@ def _hear(call: Call) -> None:
 
 
 def _keep(call: Call) -> None:
-    if call.scope is not None:
-        leftovers.add(whose(call.scope), call.output)
+    leftovers.add(whose(call.scope), call.output)

@@ -195,7 +195,7 @@ class _Making:
         """Return what a question was made from: it may be a tool that asks, or repeat a reply."""
         scope = self._scope
         if scope is None:
-            return Flow()
+            return Flow(outputs=dict.fromkeys(told(message.content, None)))
         flow = scope.everything() if scope.kind == "tool" else scope.begun.copy()
         flow.outputs.update(dict.fromkeys(told(message.content, scope)))
         return flow

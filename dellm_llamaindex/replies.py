@@ -47,8 +47,10 @@ class Leftovers:
 leftovers = Leftovers()
 
 
-def whose(scope: Scope) -> int | str:
-    """Return what stands for the Context that a scope is in, else for its engine."""
+def whose(scope: Scope | None) -> int | str:
+    """Return what stands for the Context that a scope is in, else for its engine; 0 for no scope."""
+    if scope is None:
+        return 0
     return scope.turn.context or id(scope.turn.instance())
 
 
@@ -74,8 +76,10 @@ def _results(turn: Scope, call: str, digest: bytes) -> list[Output]:
 
 
 def told(text: str | None, scope: Scope | None) -> list[Output]:
-    """Return the replies of this turn that said just this."""
-    if scope is None or not text:
+    """Return the replies of this turn that said just this; in no scope those not stored yet."""
+    if not text:
         return []
     digest = digest_of(ChatMessage(role="assistant", content=text))
+    if scope is None:
+        return leftovers.find(whose(None), digest)
     return [one for turn in scope.around() for one in turn.replies if one.digest == digest]

@@ -127,6 +127,7 @@ class Scopes:
     def __init__(self, most: int = 8_192) -> None:
         self._most = most
         self._by_span: OrderedDict[str, tuple[Scope | None, str | None]] = OrderedDict()
+        self.tools: set[Scope] = set()  # those that run now
 
     def enter(self, span: str, parent: str | None, scope: Scope | None) -> None:
         """Note in which scope a span is; None: in none."""
@@ -244,5 +245,8 @@ def took(flow: Flow, scope: Scope | None = None) -> None:
     scope = scope or current()
     if scope is not None:
         scope.note(flow)
-    else:
-        outside().read(flow)
+        return
+    outside().read(flow)
+    with guard:
+        for tool in scopes.tools:  # one of them may have begun the thread that reads
+            tool.note(flow)

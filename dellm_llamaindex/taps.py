@@ -64,6 +64,8 @@ class Spans(BaseSpanHandler[BaseSpan]):
         if scope is not None:
             with guard:
                 scope.open += 1
+                if id_ == scope.key and scope.kind == "tool":
+                    scopes.tools.add(scope)
             if id_ == scope.key and isinstance(instance, BaseChatEngine):
                 _take_history(scope, bound_args.arguments.get("chat_history") or ())
             _take_nodes(scope, bound_args.arguments.get("nodes"))
@@ -88,6 +90,8 @@ class Spans(BaseSpanHandler[BaseSpan]):
         if scope is not None:
             with guard:
                 scope.open -= 1
+                if id_ == scope.key:
+                    scopes.tools.discard(scope)
             if scope.key == id_ and scope.context:
                 state_taps.ended(scope)
 
