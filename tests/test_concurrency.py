@@ -12,7 +12,7 @@ import pytest
 from raw_tables import connected, is_postgres, rows_of
 from workers import OWN, WORD, Done, forget, spawned, write
 
-from dellm import DellmError, Memory, NotFound
+from dellm import DellmError, Draft, Memory, NotFound, Saying
 
 pytestmark = pytest.mark.long
 SPAWN = multiprocessing.get_context("spawn")
@@ -179,3 +179,52 @@ def test_many_threads_may_create_one_workspace_at_once(
     assert [done.wrong for done in in_threads(works)] == [[]] * 8
     assert sorted(ids) == list(range(1, 9))
     assert is_postgres(url) or len(memory.workspace("new").history("t")) == 0
+
+
+def test_two_memories_add_to_one_thread_by_turns_and_forget_between(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    """What one knows of the workspace from its last write is no more than a guess."""
+    one, two = (opened(url, embedder=None).workspace("alex") for _ in range(2))
+    made: list[int] = []
+    for number in range(12):
+        memory = (one, two, two, one, one)[number % 5]
+        first = Saying(Draft(f"asked {number}", thread="chat", framework_id=f"q{number}"))
+        reply = Draft(f"said {number}", role="assistant", thread="chat")
+        memory.conversations.add("chat", [first, Saying(reply, parents=made[-2:], after=[first])])
+        made = [record.id for record in two.history("chat")]
+        assert len(made) == len(set(made)) == 2 * (number + 1)
+    assert [record.text for record in one.history("chat")][:3] == ["asked 0", "said 0", "asked 1"]
+    generation = one.conversations.add("chat", [Saying(Draft("last", thread="chat"))])
+    gone = two.forget(ids=[made[0]])
+    late = Saying(Draft("late", role="assistant", thread="chat"), parents=[made[1]])
+    again = Saying(Draft("asked 0", thread="chat", framework_id="q0"))
+    one.conversations.add("chat", [late, again], trusted=generation)
+    assert (late.id, again.id) == (None, None)
+    assert gone.level in {"erased", "scrubbed"}
+    left = [f"asked {number}" for number in range(1, 12)]
+    assert [record.text for record in one.history("chat")] == [*left, "last"]
+    assert one.verify().ok
+
+
+def test_threads_that_add_at_once_lose_nothing(url: str, opened: Callable[..., Memory]) -> None:
+    memory = opened(url, embedder=None).workspace("alex")
+    failed: list[BaseException] = []
+
+    def add(name: str) -> None:
+        try:
+            for number in range(15):
+                memory.conversations.add(name, [Saying(Draft(f"{number}", thread=name))])
+        except BaseException as error:
+            failed.append(error)
+
+    workers = [threading.Thread(target=add, args=(f"chat {number}",)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert failed == []
+    for number in range(4):
+        said = [record.text for record in memory.history(f"chat {number}")]
+        assert said == [f"{at}" for at in range(15)]
+    assert memory.verify().ok

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from dellm import Atom, Draft, Keep, Memory, StorageError, postgres_session
+from dellm import Atom, Draft, Keep, Memory, Saying, StorageError, postgres_session
 from dellm_langchain import DeLLMSaver
 
 SECRET = "the safe opens with 4711"
@@ -266,3 +266,20 @@ def test_numbers_of_every_size_and_much_at_once_go_both_ways(
         assert tx.all("select 1 from label where ws = 0") == []
         assert tx.one("select 1 from label where ws = 0") is None
         assert tx.run("delete from label where ws = :ws", ws=scope.ws) == 60
+
+
+def test_adding_to_a_thread_again_takes_one_round_trip(
+    postgres_url: str, opened: Callable[..., Memory], trips: list[int]
+) -> None:
+    memory = opened(postgres_url, embedder=None).workspace("alex")
+    for number in range(3):
+        trips.clear()
+        memory.conversations.add("chat", [Saying(Draft(f"said {number}", thread="chat"))])
+    assert len(trips) == 1
+    memory.remember("something else")  # the workspace is not as the last write of a run left it
+    trips.clear()
+    memory.conversations.add("chat", [Saying(Draft("said 3", thread="chat"))])
+    assert len(trips) == 3
+    said = [one.text for one in memory.history("chat")]
+    assert said == [f"said {number}" for number in range(4)]
+    assert memory.verify().ok

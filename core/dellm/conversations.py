@@ -7,6 +7,7 @@ run was under way, and what was made from it, is refused. Reached as `memory.con
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import LiteralString
 
@@ -21,7 +22,8 @@ from .arguments import (
 )
 from .cells import Atom, Sources
 from .checkpointing import Writing
-from .database import USABLE, Scope, Tx
+from .database import USABLE, Moved, Scope, Tx
+from .desk import Standing
 from .encoding import decode, encode, load_json
 from .engine import Engine
 from .reading import all_of_thread
@@ -199,19 +201,29 @@ class Conversations:
             _check_saying(one)
         check_whole(trusted, "trusted=")
         check_flag(archive, "archive=")
-        with self._runs.open(thread, trusted) as writing:
+        shown = None if only is None else whole_numbers(only, "only=")
+        adding = _Adding(thread, said, trusted, ended, shown, archive)
+        if (expected := self._runs.expecting()) is not None:
+            with suppress(Moved):
+                return self._added(adding, expected)
+        return self._added(adding)
+
+    def _added(self, adding: _Adding, expected: Standing | None = None) -> int:
+        """Add messages; raises Moved, having written nothing, if the workspace is not as expected."""
+        thread, said, ended = adding.thread, adding.said, adding.ended
+        with self._runs.open(thread, adding.trusted, expected) as writing:
             tx, scope = writing.tx, writing.scope
             if ended is not None and ended != (discarding.ended_at(tx, scope, thread) or NEVER):
                 _refuse(tx, scope, said, writing.desk.at)
                 return writing.generation
-            if only is not None:
-                hiding.show_only(tx, scope, thread, whole_numbers(only, "only="))
+            if adding.only is not None:
+                hiding.show_only(tx, scope, thread, adding.only)
             making = _Making(_there(tx, scope, thread, said), self._before(writing, thread, said))
             atoms = {one: making.add(one) for one in said}
             Settling(writing.desk, writing).settle(atoms.values())
             for one, atom in atoms.items():
                 one.id = atom.id
-            if archive:
+            if adding.archive:
                 hiding.hide(tx, scope.ws, [one.id for one in said if one.id], hiding.ARCHIVED)
         self._note(writing, thread, making)
         return writing.generation
@@ -248,6 +260,18 @@ def _standing(tx: Tx, scope: Scope, thread: str) -> tuple[int, int]:
     if row is None:
         return 0, NEVER
     return int(row[0]), discarding.ended_at(tx, scope, thread) or NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class _Adding:
+    """What is to be added, as of Conversations.add."""
+
+    thread: str
+    said: Sequence[Saying]
+    trusted: int
+    ended: int | None
+    only: Sequence[int] | None
+    archive: bool
 
 
 class _Making:

@@ -96,6 +96,10 @@ class Cleaned:
     out_of_reach: tuple[str, ...] = field(default=())
 
 
+class Moved(Exception):
+    """A row is not as it was expected to be; who has expected it catches this and looks."""
+
+
 class Tx(Protocol):
     """One open transaction, bound to one workspace."""
 
@@ -119,6 +123,9 @@ class Tx(Protocol):
 
         Nobody waits for it: what goes wrong with it is raised by the next call, or the commit.
         """
+
+    def expect(self, sql: LiteralString, **values: object) -> None:
+        """Run an update that is to change one row, later as above; raises Moved if it changes none."""
 
     def many(
         self,

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .database import Scope, Tx
 from .errors import InvalidInput
 from .sequences import Tip, Tips
 
 SPARE = 16  # sequence ids reserved at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a write of this process left its workspace: what nobody else has written to since."""
+
+    generation: int
+    last_record: int
+    last_sequence: int
 
 
 @dataclass(slots=True)
@@ -32,6 +41,11 @@ class Desk:
     last_record: int
     noted: list[Tip] = field(default_factory=list)
 
+    @property
+    def standing(self) -> Standing:
+        """How the workspace stands once this write is committed."""
+        return Standing(self.generation, self.last_record, self.last_reserved)
+
     def take(self) -> int:
         """Return a sequence id reserved for this write; ids that are not used do no harm."""
         if self.next_sequence < self.last_reserved:
@@ -48,22 +62,48 @@ class Desk:
 
 
 def open_desk(
-    tx: Tx, scope: Scope, at: int, thread: str, tips: Tips, trusted: int
+    tx: Tx,
+    scope: Scope,
+    at: int,
+    thread: str,
+    tips: Tips,
+    trusted: int,
+    expected: Standing | None = None,
 ) -> tuple[Desk, int]:
     """Lock the workspace and reserve numbers; return the desk and the workspace's generation.
 
-    `trusted` is the generation up to which the caller knows its records to be there.
+    `trusted` is the generation up to which the caller knows its records to be there. `expected` is
+    how the workspace most likely stands, so that nobody need wait for the answer: what is asked of
+    the transaction next, or its commit, raises Moved if it does not.
     """
+    found = _locked(tx, scope) if expected is None else _assumed(tx, scope, expected)
+    last, first = found.last_sequence, found.last_sequence + SPARE - 1
+    trusts, newest = found.generation == trusted, found.last_record
+    desk = Desk(tx, scope, at, thread, tips, trusts, found.generation, first, last, newest)
+    return desk, found.generation
+
+
+def _locked(tx: Tx, scope: Scope) -> Standing:
     row = tx.one(
         "update workspace set version = version + 1, last_sequence = last_sequence - :spare "
-        "where ws = :ws returning last_sequence, generation, last_record",
+        "where ws = :ws returning generation, last_record, last_sequence",
         ws=scope.ws,
         spare=SPARE,
     )
     if row is None:
         raise InvalidInput("The workspace has no row; it was never created.")
-    last, generation = int(row[0]), int(row[1])
-    first = last + SPARE - 1
-    trusts = generation == trusted
-    desk = Desk(tx, scope, at, thread, tips, trusts, generation, first, last, int(row[2]))
-    return desk, generation
+    return Standing(*map(int, row))
+
+
+def _assumed(tx: Tx, scope: Scope, expected: Standing) -> Standing:
+    tx.expect(
+        "update workspace set version = version + 1, last_sequence = last_sequence - :spare "
+        "where ws = :ws and generation = :generation and last_record = :newest "
+        "and last_sequence = :last",
+        ws=scope.ws,
+        spare=SPARE,
+        generation=expected.generation,
+        newest=expected.last_record,
+        last=expected.last_sequence,
+    )
+    return replace(expected, last_sequence=expected.last_sequence - SPARE)

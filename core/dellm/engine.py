@@ -11,6 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from .database import Clock, Database, Scope, Tx, now
+from .desk import Standing
 from .embedding import Embedder
 from .encoding import encode
 from .errors import InvalidInput
@@ -55,6 +56,9 @@ class Engine:
         self.identity = next(_OPENED)
         self.rebuilders: dict[str, Rebuilder] = {}
         self.listeners = Listeners()
+        self.standing: dict[
+            str, Standing
+        ] = {}  # how workspaces were left by the last write of here
         self._scopes: dict[str, Scope] = {}
         self._guard = threading.Lock()
         self._here = threading.local()  # whether this thread is inside a verb

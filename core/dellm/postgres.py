@@ -27,6 +27,7 @@ from .encoding import encode
 from .errors import DatabaseClosed, StorageError
 from .postgres_session import Connection, Session, Statement
 
+FEW = 4  # rows of any values that are inserted by one statement
 PART = 400  # distinct terms in one tsvector, which may not exceed one megabyte
 _CURSORS = itertools.count()  # two streams of one transaction need two names
 _ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})  # the server ended the session
@@ -87,6 +88,16 @@ def _at_once(statement: str) -> str | None:
     return f"{found[1]} select * from unnest({arrays})"
 
 
+@lru_cache(maxsize=64)
+def _several(statement: str, rows: int) -> str | None:
+    """Return a plain insert of one row as an insert of some, whose values are numbered."""
+    found = _PLAIN.fullmatch(statement)
+    if found is None:
+        return None
+    each = [_NAME.sub(rf"%(\1_{at})s", found[2]) for at in range(rows)]
+    return f"{found[1]} values ({'), ('.join(each)})"
+
+
 def _whole(rows: Sequence[Mapping[str, object]]) -> bool:
     return all(type(value) is int for row in rows for value in row.values())
 
@@ -103,7 +114,11 @@ def _named(statement: str, row: Mapping[str, object] | Row) -> Mapping[str, obje
     return row
 
 
-def _problem(error: Exception) -> StorageError:
+def _problem(error: Exception) -> StorageError | database.Moved:
+    if isinstance(
+        error, psycopg.errors.InvalidArgumentForLogarithm
+    ):  # zero's; only expect takes one
+        return database.Moved()
     # The server's messages quote values ("Failing row contains ..."); ours never do.
     if isinstance(error, PoolClosed):
         return DatabaseClosed("The memory is closed.")
@@ -123,7 +138,7 @@ def _problem(error: Exception) -> StorageError:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    problem: StorageError | None = None
+    problem: StorageError | database.Moved | None = None
     try:
         yield
     except (psycopg.Error, PoolClosed, PoolTimeout) as error:
@@ -153,12 +168,23 @@ class PostgresTx:
     def later(self, sql: LiteralString, **values: object) -> None:
         self._session.later(_translate(sql), _bindings(values))
 
+    def expect(self, sql: LiteralString, **values: object) -> None:
+        # Nobody waits for how many rows are changed, so none has to be an error; see _problem.
+        self.later(
+            f"with changed as ({sql} returning 1) "
+            "select ln(cast(count(*) as double precision)) from changed",
+            **values,
+        )
+
     def many(
         self, sql: LiteralString, rows: Sequence[Mapping[str, object]] | Sequence[Row]
     ) -> None:
         named = [_named(sql, row) for row in rows]
         if len(named) == 1:
             self._session.later(_translate(sql), named[0])
+        elif 1 < len(named) <= FEW and (several := _several(sql, len(named))):
+            values = {f"{name}_{at}": row[name] for at, row in enumerate(named) for name in row}
+            self._session.later(several, values)
         elif named and (at_once := _at_once(sql)) and _whole(named):
             columns = {name: [row[name] for row in named] for name in named[0]}
             self._session.later(at_once, _bindings(columns))
@@ -173,15 +199,22 @@ class PostgresTx:
     def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
         distinct = [(id_, list(dict.fromkeys(terms))) for id_, terms in rows]
         parts = [
-            {"ws": ws, "id": id_, "part": start // PART, "terms": terms[start : start + PART]}
+            (id_, start // PART, " ".join(terms[start : start + PART]))
             for id_, terms in distinct
             for start in range(0, len(terms), PART)
         ]
-        self.many(
-            "insert into keyword(ws, id, part, terms) "
-            "values (:ws, :id, :part, array_to_tsvector(cast(:terms as text[])))",
-            parts,
-        )
+        if parts:
+            ids, numbers, texts = map(list, zip(*parts, strict=True))
+            self.later(
+                "insert into keyword(ws, id, part, terms) "
+                "select :ws, id, part, array_to_tsvector(string_to_array(terms, ' ')) "
+                "from unnest(cast(:ids as bigint[]), cast(:parts as bigint[]), "
+                "cast(:terms as text[])) as t(id, part, terms)",
+                ws=ws,
+                ids=ids,
+                parts=numbers,
+                terms=texts,
+            )
 
     def drop_terms(self, ws: int, ids: Sequence[int]) -> None:
         self.run("delete from keyword where ws = :ws and id in :ids", ws=ws, ids=list(ids))

@@ -168,7 +168,8 @@ class Session:
 
     def close(self) -> None:
         """Give the connection back; undo what was not committed."""
-        if not self._connection.closed:
+        idle = self._connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
+        if not idle and not self._connection.closed:
             with suppress(psycopg.Error):
                 self._connection.rollback()
         self._pool.putconn(self._connection)

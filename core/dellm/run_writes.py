@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .checkpointing import Writing
-from .desk import open_desk
+from .desk import Standing, open_desk
 from .engine import Engine
 from .keeping import Kept
 from .naming import Names
@@ -27,16 +27,26 @@ class RunWrites:
         self.kept = Kept()
         self.lists = Lists()
 
+    def expecting(self) -> Standing | None:
+        """Return how the last write of this open memory left the workspace, to one who asks."""
+        return self._engine.standing.pop(self._workspace, None)
+
     @contextmanager
-    def open(self, thread: str, trusted: int) -> Iterator[Writing]:
-        """Open a write of a thread; `trusted` is the generation of which the caller's ids are."""
+    def open(
+        self, thread: str, trusted: int, expected: Standing | None = None
+    ) -> Iterator[Writing]:
+        """Open a write of a thread; `trusted` is the generation of which the caller's ids are.
+
+        `expected`: see open_desk; then Moved may be raised, and nothing is written.
+        """
         engine = self._engine
         with engine.writing(self._workspace) as (tx, scope):
             at = engine.options.clock()
-            desk, generation = open_desk(tx, scope, at, thread, engine.tips, trusted)
+            desk, generation = open_desk(tx, scope, at, thread, engine.tips, trusted, expected)
             naming = self.names.open(tx, scope, generation)
             writing = Writing(tx, scope, naming, generation, desk, self.kept)
             yield writing
+        engine.standing[self._workspace] = desk.standing
         naming.commit()
         for tip in desk.noted:
             engine.tips.note(scope.ws, thread, tip)

@@ -120,6 +120,10 @@ class SqliteTx:
     def later(self, sql: LiteralString, **values: object) -> None:
         self.run(sql, **values)
 
+    def expect(self, sql: LiteralString, **values: object) -> None:
+        if not self.run(sql, **values):
+            raise database.Moved
+
     def many(
         self, sql: LiteralString, rows: Sequence[Mapping[str, object]] | Sequence[Row]
     ) -> None:
