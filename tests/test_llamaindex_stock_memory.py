@@ -14,6 +14,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory as StockMemory
 from llama_index.core.memory.memory import InsertMethod
 from llama_index.core.storage.chat_store.base_db import MessageStatus
+from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
 from llama_models import RepeatingChat, fresh, own_tokens
 from llama_talks import AGENTS, ENGINES, WAYS, Kit, engine_turn, run, talk, talk_at_once
 from one_postgres import one_database, postgres_url
@@ -48,7 +49,7 @@ class Talk:
         self, url: str, core: dellm.Memory, *, blocks: Sequence[str] = (), **options: Any
     ) -> None:
         self.url, self.core = url, core
-        self.blocks, self.options = blocks, options
+        self.blocks, self.options = blocks, {"chat_store": DeLLMChatStore(core), **options}
         self.kit = Kit(self.session, random.Random(5), lambda index: track(index, core))
 
     def session(self, name: str) -> StockMemory:
@@ -59,7 +60,6 @@ class Talk:
         }
         return StockMemory.from_defaults(
             session_id=name,
-            chat_store=DeLLMChatStore(self.core),
             memory_blocks=[kinds[one]() for one in self.blocks],
             tokenizer_fn=str.split,
             **self.options,
@@ -126,6 +126,16 @@ def test_with_blocks_an_agent_misses_nothing_and_ties_nothing_too_much(
     talked = talking(blocks=ALL, **SMALL)
     talk(talked.kit, AGENTS[agent](talked.kit, talked.session("main"), "memory"), 4)
     assert talked.complaint(measured(talked.core)) == []
+
+
+def test_with_the_stock_store_nothing_of_what_was_flushed_is_missed(
+    talking: Callable[..., Talk],
+) -> None:
+    talked = talking(blocks=ALL, chat_store=SQLAlchemyChatStore("stock"), **SMALL)
+    talk(talked.kit, engine_turn(talked.kit, talked.session("main"), "simple", "achat"), 8)
+    found = measured(talked.core)
+    assert talked.complaint(found, extra=False) == []
+    assert len(found.true) > 30
 
 
 @pytest.mark.parametrize("block", ["fact", "summary"])
