@@ -18,11 +18,15 @@ ERASED = 0  # a record that nobody has: what is made from it is refused
 
 @dataclass(slots=True, eq=False)
 class Flow:
-    """What was read so far, in order. `unsure`: what else was read cannot be told."""
+    """What was read so far, in order. `unsure`: what else was read cannot be told.
+
+    `rewritten` are the identities of nodes that nobody has found: made from those that were found.
+    """
 
     records: dict[Owner, dict[int, None]] = field(default_factory=dict)
     nodes: dict[str, BaseNode] = field(default_factory=dict, repr=False)
     outputs: dict[Output, None] = field(default_factory=dict)
+    rewritten: set[int] = field(default_factory=set)
     unsure: bool = False
 
     def read(self, owner: Owner, records: Iterable[int]) -> None:
@@ -35,6 +39,7 @@ class Flow:
             self.records.setdefault(owner, {}).update(records)
         self.nodes.update(other.nodes)
         self.outputs.update(other.outputs)
+        self.rewritten |= other.rewritten
         self.unsure = self.unsure or other.unsure
 
     def copy(self) -> Flow:

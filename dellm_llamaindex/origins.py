@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.schema import BaseNode
 
-from dellm import Draft, Memory, Saying
+from dellm import Draft, Memory, Saying, Sources
 
 from . import purging
 from .documents import records_of
@@ -211,7 +211,7 @@ class _Making:
         found = _Parents(self._owner, self.by_output, self._stand_in)
         with guard:
             found.take(flow)
-        known = self._nodes(found.nodes.values())
+        known = self._nodes(found.nodes.values(), found.rewritten)
         one.parents = list(dict.fromkeys([*found.records, *known]))
         one.after = list(found.after)
         if found.unsure:
@@ -240,11 +240,19 @@ class _Making:
                 stands = output.standins[self._owner]
                 self.made.append(Put(_tie(copy_of=stands), after=[one]))
 
-    def _nodes(self, nodes: Iterable[BaseNode]) -> list[int]:
+    def _nodes(self, nodes: Iterable[BaseNode], rewritten: set[int]) -> list[int]:
+        """Return the records of nodes; those that were rewritten are made from all the others."""
+        there = list(nodes)
+        found = self._found([one for one in there if id(one) not in rewritten], ())
+        return found + self._found([one for one in there if id(one) in rewritten], found)
+
+    def _found(self, nodes: Iterable[BaseNode], made: Sequence[int]) -> list[int]:
         waiting, found = list(nodes), list[int]()
+        sources = Sources(known=made) if made else None
         while waiting:  # of nodes with one id, one at a time
             some = {one.node_id: one for one in reversed(waiting)}
-            ids = records_of(self._memory, some.values())
+            of = {name: sources for name in some if sources is not None}
+            ids = records_of(self._memory, some.values(), made=of)
             found += [ids[name] or ERASED for name in some if name in ids]
             waiting = [one for one in waiting if some[one.node_id] is not one]
         return found
@@ -265,6 +273,7 @@ class _Parents:
         self.records: dict[int, None] = {}
         self.after: dict[Put, None] = {}
         self.nodes: dict[int, BaseNode] = {}
+        self.rewritten: set[int] = set()
         self.unsure = False
         self._seen: set[Output] = set()
 
@@ -275,6 +284,7 @@ class _Parents:
             one = waiting.pop()
             self.records.update(one.records.get(self._owner, {}))
             self.nodes.update((id(node), node) for node in one.nodes.values())
+            self.rewritten |= one.rewritten
             self.unsure = self.unsure or one.unsure
             waiting.extend(self._unstored(one.outputs))
 

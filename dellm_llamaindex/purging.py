@@ -108,12 +108,14 @@ def _purge_nodes(memory: Memory, owner: Owner, scope: Scope) -> None:
 def _resolve(memory: Memory, owner: Owner, flow: Flow) -> None:
     """Put records in the place of nodes."""
     with guard:
-        nodes = list(flow.nodes.values())
+        nodes = [one for one in flow.nodes.values() if id(one) not in flow.rewritten]
     found = records_of(memory, nodes)
     with guard:
         flow.read(owner, [one or ERASED for one in found.values()])
         flow.nodes.clear()
-        flow.unsure = flow.unsure or len(flow.records) > 1  # of another workspace they are unknown
+        # Of another workspace they are unknown; those that were rewritten have no record.
+        flow.unsure = flow.unsure or len(flow.records) > 1 or bool(flow.rewritten)
+        flow.rewritten.clear()
 
 
 def _drop(flow: Flow) -> None:

@@ -164,9 +164,10 @@ def _take_history(scope: Scope, history: Iterable[object]) -> None:
     scope.note(flow)
 
 
-def _take_nodes(scope: Scope | None, nodes: object) -> None:
+def _take_nodes(scope: Scope | None, nodes: object, *, found: bool = False) -> None:
     """Take in nodes that were found, or that are handed to a part of the framework."""
     flow = Flow()
+    there = {id(one) for one in scope.reads.nodes.values()} if scope is not None else set()
     for one in nodes if isinstance(nodes, list) else ():
         if not isinstance(one, NodeWithScore):
             return
@@ -176,6 +177,8 @@ def _take_nodes(scope: Scope | None, nodes: object) -> None:
                 flow.read(known.owner, [known.record])
             continue
         held, key = one.node, one.node.node_id
+        if not found and id(held) not in there and note_of(held) is None:
+            flow.rewritten.add(id(held))
         while key in flow.nodes and flow.nodes[key] is not held:
             key += "+"
         flow.nodes[key] = held
@@ -198,7 +201,7 @@ class Events(BaseEventHandler):
         elif isinstance(event, LLMCompletionEndEvent):
             calls.completed(event.span_id, event.prompt, event.response)
         elif isinstance(event, RetrievalEndEvent):
-            _take_nodes(scopes.at(event.span_id) or current(), event.nodes)
+            _take_nodes(scopes.at(event.span_id) or current(), event.nodes, found=True)
 
 
 def install() -> None:
