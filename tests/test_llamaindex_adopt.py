@@ -33,6 +33,7 @@ from typer.testing import CliRunner
 from dellm import InvalidInput, Memory, StorageError, UnsupportedHere, cli
 from dellm_llamaindex.adopting import adopt
 from dellm_llamaindex.chat_store import DeLLMChatStore
+from dellm_llamaindex.memory import DeLLMMemory
 from dellm_llamaindex.messages import message_of
 
 Opened = Callable[..., Memory]
@@ -338,6 +339,24 @@ def test_what_is_forgotten_in_the_middle_of_adopting_is_not_built_upon(
     assert (counts["written messages"], counts["refused messages"]) == (3, 1)
     assert [one.text for one in local.history(SAM)] == ["What is two and two?"]
     assert local.scan(WORD).clean
+
+
+@both
+def test_our_memory_shows_what_the_stock_memory_shows_and_can_forget(
+    source: Source, memory: Memory
+) -> None:
+    source.add(*TALK)
+    adopt(source.url, memory)
+    ours = DeLLMMemory.from_defaults(memory, session_id=SAM, top_k=None)
+    assert ours.get() == ours.get_all() == TALK
+    ours.put_messages(
+        [ChatMessage("More.", role="user"), ChatMessage(f"{WORD} again.", role="assistant")]
+    )
+    ours.forget(f"My cat is called {WORD}.")
+    assert [one.content for one in ours.get_all()] == ["What is two and two?", "More."]
+    ours.reset()
+    assert adopt(source.url, memory)["written messages"] == 0
+    assert ours.get_all() == []
 
 
 # what is wrong with a source

@@ -7,6 +7,7 @@ import copy
 import itertools
 import json
 import pickle
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -515,3 +516,29 @@ async def test_calls_are_made_in_order_and_their_errors_reach_their_callers() ->
         at for at in range(30) if at != 3
     ]
     assert str(found[3]) == "three"
+
+
+async def test_a_call_that_is_given_up_while_it_waits_is_not_made_and_keeps_nobody_waiting() -> (
+    None
+):
+    line, made = Line(), []
+    begun, go = threading.Event(), threading.Event()
+
+    def first() -> None:
+        begun.set()
+        go.wait(30)
+        made.append("first")
+
+    calls = [asyncio.create_task(line.call(first))]
+    await asyncio.to_thread(begun.wait, 30)
+    calls += [
+        asyncio.create_task(line.call(lambda name=name: made.append(name)))  # type: ignore[misc] # bound now
+        for name in ("second", "third")
+    ]
+    await asyncio.sleep(0)
+    calls[1].cancel()
+    await asyncio.gather(calls[1], return_exceptions=True)
+    go.set()
+    await asyncio.gather(calls[0], calls[2])
+    assert made == ["first", "third"]
+    assert calls[1].cancelled()
