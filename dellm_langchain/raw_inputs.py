@@ -29,18 +29,24 @@ class RawInputs:
     def __init__(self, inputs: object = None) -> None:
         self._inputs = {name: _parts(one) for name, one in _channels(inputs).items()}
         self._said: dict[str, list[tuple[Said, object]]] = {}
+        self._known: dict[str, set[int | str]] = {}  # the keys of the parts
         self._taken: list[tuple[object, BaseMessage]] = []
 
     def anew(self) -> RawInputs:
         """Return the same, of which nothing has been taken yet."""
         found = RawInputs()
-        found._inputs = self._inputs
+        found._inputs, found._known = self._inputs, self._known
         return found
 
     def holds(self, channel: str, value: object) -> bool:
         """Whether a channel was given just this value, or it as an item of a list."""
-        parts = (*self._inputs.get(channel, ()), *self._inputs.get(ROOT, ()))
-        return any(one is value or (type(value) is str and one == value) for one in parts)
+        key = _key(value)
+        return any(key in self._keys(one) for one in (channel, ROOT))
+
+    def _keys(self, channel: str) -> set[int | str]:
+        if channel not in self._known:
+            self._known[channel] = set(map(_key, self._inputs.get(channel, ())))
+        return self._known[channel]
 
     def take(self, channel: str, message: BaseMessage) -> bool:
         """Whether a message of a channel's value says what was given to it, and no other has yet."""
@@ -72,6 +78,11 @@ def _channels(inputs: object) -> Mapping[str, Any]:
     if isinstance(inputs, Mapping):
         return {str(name): one for name, one in inputs.items()}
     return {} if inputs is None else {ROOT: inputs}
+
+
+def _key(value: object) -> int | str:
+    """Return by what a part is known: a text by itself, any other value as the object that it is."""
+    return value if type(value) is str else id(value)
 
 
 def _parts(value: object) -> list[object]:

@@ -147,7 +147,7 @@ class Here:
         sources = StateSources(scope, self._draft, self._named, values, given, run)
         earlier = self.kept is None and len(tasks) == 1
         atoms = sources.atoms(_state(self._said(READ)), calls, earlier=earlier)
-        yield Made(scope.whole([*atoms, *scope.read(*self._places())]))
+        yield Made(_sequenced(scope.whole([*atoms, *scope.read(*self._places())])))
         for number, atom in sources.noted:
             if self.thread and atom.id is not None:
                 early_values.note(self.owner, self.thread, number, Early(atom.id, run))
@@ -201,6 +201,13 @@ def here(memory: Memory, key: str | None) -> Here:
     kept = kept_by(saver, config, memory) if _keeps(saver, memory) else None
     name = "" if thread is None else thread_name(thread)
     return Here(memory, config, name, inside, kept)
+
+
+def _sequenced(made: Sources) -> Sources:
+    """Return sources with the known ones as a list, of which what is kept next has the most again."""
+    known = [one.known for one in made.also if one.known is not None and one.draft is None]
+    rest = [one for one in made.also if one.known is None or one.draft is not None]
+    return replace(made, known=list(dict.fromkeys(known)), also=rest)
 
 
 def kept_by(saver: object, config: RunnableConfig, memory: Memory) -> Workspace | None:

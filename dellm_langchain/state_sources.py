@@ -118,9 +118,12 @@ class StateSources:
     def _context(self) -> list[Atom]:
         return [*self._outside, *self._atoms.values()]
 
-    def _left(self, there: Container[_Key], values: Container[int]) -> None:
+    def _left(self, there: Container[_Key], values: Mapping[int, Value]) -> None:
         """Make atoms of what the run was given and is not in the state: others may be made of it."""
+        same = {(one.channel, id(one.value)) for one in values.values()}
         for channel, part in self._given.left():
+            if (channel, id(part)) in same:
+                continue
             if isinstance(part, BaseMessage):
                 if _key(part) not in there:
                     self._outside.append(self._message(channel, part))
