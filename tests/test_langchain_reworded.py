@@ -222,6 +222,32 @@ def test_a_cached_reply_that_no_thread_keeps_goes_with_what_it_was_made_from(
     assert memory.verify().ok
 
 
+def test_a_cached_reply_to_a_prompt_that_a_chain_made_goes_with_what_the_chain_was_given(
+    memory: Memory,
+) -> None:
+    def backwards(messages: Sequence[BaseMessage]) -> str:
+        return " ".join(one.text for one in messages)[::-1]
+
+    inner = RunnableLambda(backwards) | Parrot(cache=DeLLMCache(memory))
+    chain = with_memory(inner | RunnableLambda(lambda _: AIMessage("done")), memory, k=0, last=9)
+    DeLLMChatMessageHistory(memory, "t").add_user_message(SECRET)
+    chain.invoke("well?", at("t"))
+    assert len(memory.items.search("llm")) == 1
+    memory.forget(ids=[the(memory, SECRET)])
+    assert memory.items.search("llm") == []
+    assert memory.scan(BACKWARDS, files=False).places == ()
+
+
+def test_a_cached_reply_goes_with_the_message_of_a_history_that_it_is(memory: Memory) -> None:
+    chain = with_memory(Mirror(cache=DeLLMCache(memory)), memory, k=0)
+    chain.invoke(SECRET, at("t"))
+    _, reply = memory.history("t")
+    memory.forget(ids=[reply.id])
+    assert memory.items.search("llm") == []
+    assert memory.scan(BACKWARDS, files=False).places == ()
+    assert [one.text for one in memory.history("t")] == [SECRET]
+
+
 @pytest.mark.parametrize("saver", [InMemorySaver, None])
 def test_what_is_kept_of_a_cached_reply_goes_with_what_the_cache_had_it_from(
     memory: Memory, saver: type[InMemorySaver] | None
