@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
 
-from .flows import Flow, Output
+from .flows import Output
 from .notes import note
-from .prompts import everything, flow_of_all
+from .prompts import everything, known_to_be_all, prompted
 from .replies import leftovers, whose
 from .scopes import Scope, current, guard, scopes
 from .tags import call_ids, digest_of
@@ -37,25 +37,25 @@ class Calls:
     def chat(self, span: str | None, messages: Sequence[ChatMessage]) -> None:
         """Note that a model was sent messages."""
         scope = scopes.at(span) or current()
-        flow = flow_of_all(messages, scope)
-        self._begin(span, _given(messages), flow, scope)
+        self._begin(span, _given(messages), prompted(messages, scope), scope)
 
     def complete(self, span: str | None, prompt: str) -> None:
         """Note that a model was sent a text: made from whatever its scope has read."""
         if self._outer(span) is None:  # else the messages that the text was made from are known
             scope = scopes.at(span) or current()
-            self._begin(span, (hash(prompt),), everything(scope), scope)
+            output = Output(everything(scope), guessed=not known_to_be_all(scope))
+            self._begin(span, (hash(prompt),), output, scope)
 
     def _begin(
-        self, span: str | None, given: tuple[int, ...], flow: Flow, scope: Scope | None
+        self, span: str | None, given: tuple[int, ...], output: Output, scope: Scope | None
     ) -> None:
         outer = self._outer(span)
         if outer is not None:
             with guard:
-                outer.output.made.add(flow)
+                outer.output.made.add(output.made)
             return
         with guard:
-            self._by_span.setdefault(span or "", []).append(Call(given, Output(flow), scope))
+            self._by_span.setdefault(span or "", []).append(Call(given, output, scope))
             while len(self._by_span) > MOST:
                 self._by_span.popitem(last=False)
 

@@ -60,6 +60,7 @@ class Output:
     `calls` are the ids of the tool calls that a reply makes; `answers` is the one that a result
     answers. `stored` are the records it became, by workspace. `standins` are records without any
     content that stand for it there, where something made from it was stored before it was.
+    `guessed`: it may be made from less than `made` says.
     """
 
     made: Flow
@@ -68,3 +69,4 @@ class Output:
     answers: str | None = None
     stored: dict[Owner, int] = field(default_factory=dict)
     standins: dict[Owner, int] = field(default_factory=dict)
+    guessed: bool = False

@@ -18,7 +18,7 @@ from dellm import Draft, Memory, Saying, Sources
 from . import purging
 from .documents import records_of
 from .flows import ERASED, Flow, Output
-from .prompts import everything
+from .prompts import everything, known_to_be_all
 from .replies import outputs_of, told
 from .scopes import Scope, current, guard, outside, took
 from .tags import Owner, answered_call, call_ids, digest_of, tag, tag_of
@@ -176,8 +176,10 @@ class _Making:
             return self._asked(message)
         one.outputs = outputs_of(message, digest, self._scope)
         if not one.outputs:
-            one.inexact = True
+            heard = self._scope is not None and self._scope.turn.replies
+            one.inexact = not heard or not known_to_be_all(self._scope)
             return self._unseen()
+        one.inexact = any(output.guessed for output in one.outputs)
         with guard:
             return self._of_outputs(one.outputs)
 

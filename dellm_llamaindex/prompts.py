@@ -30,6 +30,11 @@ def flow_of(message: ChatMessage, scope: Scope | None) -> Flow:
 
 def flow_of_all(messages: Iterable[ChatMessage], scope: Scope | None) -> Flow:
     """Return what a prompt was made from, in its order."""
+    return prompted(messages, scope).made
+
+
+def prompted(messages: Iterable[ChatMessage], scope: Scope | None) -> Output:
+    """Return a reply to a prompt that has not been said yet."""
     flow, unknown = Flow(), list[ChatMessage]()
     for message in messages:
         if not _known(flow, message, scope):
@@ -39,7 +44,13 @@ def flow_of_all(messages: Iterable[ChatMessage], scope: Scope | None) -> Flow:
     for message in unknown if scope is not None else ():
         if message.role.value in _SAID and scope is not None:
             flow.outputs[_found(message, scope)] = None
-    return flow
+    return Output(flow, guessed=bool(unknown) and not known_to_be_all(scope))
+
+
+def known_to_be_all(scope: Scope | None) -> bool:
+    """Whether what a scope has read is just what its prompts hold: in the framework's own engines."""
+    instance = scope.turn.instance() if scope is not None else None
+    return instance is not None and type(instance).__module__.startswith("llama_index.")
 
 
 def _found(message: ChatMessage, scope: Scope) -> Output:

@@ -122,24 +122,45 @@ def _weakly(instance: object) -> Callable[[], object]:
 
 
 class Scopes:
-    """The scopes by the ids of their spans: those used last. Thread-safe."""
+    """The scopes by the ids of their spans: those used last, and those not ended. Thread-safe."""
 
     def __init__(self, most: int = 8_192) -> None:
         self._most = most
         self._by_span: OrderedDict[str, tuple[Scope | None, str | None]] = OrderedDict()
+        self._open: dict[str, Scope] = {}
         self.tools: set[Scope] = set()  # those that run now
 
     def enter(self, span: str, parent: str | None, scope: Scope | None) -> None:
         """Note in which scope a span is; None: in none."""
         with guard:
             self._by_span[span] = (scope, parent)
+            if scope is not None:
+                scope.open += 1
+                self._open[scope.key] = scope
+                if scope.key == span and scope.kind == "tool":
+                    self.tools.add(scope)
             while len(self._by_span) > self._most:
                 self._by_span.popitem(last=False)
 
+    def leave(self, span: str) -> Scope | None:
+        """Note that a span ended; return the scope that it was in."""
+        with guard:
+            scope = self.at(span)
+            if scope is not None:
+                scope.open -= 1
+                if scope.open <= 0:
+                    self._open.pop(scope.key, None)
+                if scope.key == span:
+                    self.tools.discard(scope)
+            return scope
+
     def at(self, span: str | None) -> Scope | None:
         """Return the scope that a span is in."""
+        if span is None:
+            return None
         with guard:
-            return self._by_span.get(span, (None, None))[0] if span is not None else None
+            found = self._by_span.get(span)
+            return found[0] if found is not None else self._open.get(span)
 
     def around(self, span: str | None) -> Iterator[str]:
         """Yield a span and those around it that are known, innermost first."""
@@ -151,7 +172,8 @@ class Scopes:
     def all(self) -> list[Scope]:
         """Return the scopes that are held, the oldest first."""
         with guard:
-            return list({scope: None for scope, _ in self._by_span.values() if scope})
+            held = (scope for scope, _ in self._by_span.values() if scope is not None)
+            return list(dict.fromkeys([*held, *self._open.values()]))
 
 
 scopes = Scopes()

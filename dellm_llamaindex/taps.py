@@ -62,10 +62,6 @@ class Spans(BaseSpanHandler[BaseSpan]):
         scope = _scope(id_, bound_args, instance, around)
         scopes.enter(id_, parent_id, scope)
         if scope is not None:
-            with guard:
-                scope.open += 1
-                if id_ == scope.key and scope.kind == "tool":
-                    scopes.tools.add(scope)
             if id_ == scope.key and isinstance(instance, BaseChatEngine):
                 _take_history(scope, bound_args.arguments.get("chat_history") or ())
             _take_nodes(scope, bound_args.arguments.get("nodes"))
@@ -86,14 +82,9 @@ class Spans(BaseSpanHandler[BaseSpan]):
         self._left(id_)
 
     def _left(self, id_: str) -> None:
-        scope = scopes.at(id_)
-        if scope is not None:
-            with guard:
-                scope.open -= 1
-                if id_ == scope.key:
-                    scopes.tools.discard(scope)
-            if scope.key == id_ and scope.context:
-                state_taps.ended(scope)
+        scope = scopes.leave(id_)
+        if scope is not None and scope.key == id_ and scope.context:
+            state_taps.ended(scope)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:
         """Make none: spans are kept in scopes."""
