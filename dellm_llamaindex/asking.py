@@ -199,6 +199,12 @@ class Asking:
             return self._put(_EVERYTHING, everything=True)
         return self._put(wishes.matched([plan]), remark=_remark(request, wish, plan))
 
+    def again(self, question: Question, remark: str | None = None) -> Said:
+        """Return the question for what the plan is now."""
+        selection = selection_of(question)
+        said = remark or question.remark
+        return self._put(selection, everything=question.everything, remark=said)
+
     def answer(self, question: Question, value: Any) -> Said:
         """Do what was answered to a question, or ask again.
 
@@ -209,17 +215,17 @@ class Asking:
             return Said(NO)
         vague = question.everything and not answer.explicit
         if answer.kind is Kind.OTHER or (answer.kind is Kind.YES and vague):
-            return self._again(question, "unclear")
+            return self.again(question, "unclear")
         plan = self._memory.plan(**selection_of(question))
         if token_of(plan) != question.plan or answer.plan not in {None, question.plan}:
-            return self._again(question, "changed")
+            return self.again(question, "changed")
         return self._taken(question, answer, plan)
 
     def _taken(self, question: Question, answer: Answer, plan: Plan) -> Said:
         if answer.kind is Kind.YES:
             return self._erased(question, plan)
         if not {*question.ids, *question.suspects}.issuperset(answer.ids):
-            return self._again(question, "not in the plan")
+            return self.again(question, "not in the plan")
         ids = set(answer.ids)
         if answer.kind is Kind.EXCEPT:
             ids = set(question.matches).difference(answer.ids)
@@ -239,16 +245,12 @@ class Asking:
         try:
             receipt = self._memory.forget(plan)
         except (PlanChanged, NothingMatched):
-            return self._again(question, "changed")
+            return self.again(question, "changed")
         text = (
             f"Forgotten: {len(visible(plan))} of the things I remembered "
             f"(receipt {receipt.number})."
         )
         return Said(text, receipt=receipt)
-
-    def _again(self, question: Question, remark: str) -> Said:
-        selection = selection_of(question)
-        return self._put(selection, everything=question.everything, remark=remark)
 
     def _put(
         self, selection: Selection, *, everything: bool = False, remark: str | None = None

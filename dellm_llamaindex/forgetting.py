@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageRole
@@ -96,6 +96,15 @@ class ForgetDialog:
             said = self._asking.ask(request)
             self._pending = said.question
             return Turn(said, request.rest.strip())
+
+    def again(self, said: Said) -> Said:
+        """Return what is asked, as it is by now: what was said meanwhile may have to go as well."""
+        with self._guard:
+            if said.question is None or self._pending != said.question:
+                return said
+            now = self._asking.again(said.question)
+            self._pending = now.question
+            return now
 
     def answer(self, value: Any) -> Said:
         """Answer the open question: True, False, "yes", "no", ids, or a mapping as of asking.read.
@@ -194,14 +203,16 @@ class ForgettingChatEngine(BaseChatEngine):
         turn = self.dialog.turn(message)
         if turn.said is not None and not turn.rest:
             return AgentChatResponse(self._shown(turn), metadata=told(turn))
-        return self._after(self.engine.chat(turn.rest, chat_history), turn)
+        answer = self.engine.chat(turn.rest, chat_history)
+        return self._after(answer, self._again(turn))
 
     async def achat(self, message: str, chat_history: list[ChatMessage] | None = None) -> Any:
         """As chat."""
         turn = await asyncio.to_thread(self.dialog.turn, message)
         if turn.said is not None and not turn.rest:
             return AgentChatResponse(self._shown(turn), metadata=told(turn))
-        return self._after(await self.engine.achat(turn.rest, chat_history), turn)
+        answer = await self.engine.achat(turn.rest, chat_history)
+        return self._after(answer, await asyncio.to_thread(self._again, turn))
 
     def stream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None
@@ -209,10 +220,9 @@ class ForgettingChatEngine(BaseChatEngine):
         """As chat, in pieces."""
         turn = self.dialog.turn(message)
         if turn.said is not None and not turn.rest:
-            return streamed(None, self._shown(turn))
+            return streamed(None, lambda: self._shown(turn))
         answer = self.engine.stream_chat(turn.rest, chat_history)
-        more = self._shown(turn)
-        return streamed(answer, f"\n\n{more}") if more else answer
+        return self._followed(answer, turn)
 
     async def astream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None
@@ -220,10 +230,20 @@ class ForgettingChatEngine(BaseChatEngine):
         """As stream_chat."""
         turn = await asyncio.to_thread(self.dialog.turn, message)
         if turn.said is not None and not turn.rest:
-            return streamed(None, self._shown(turn))
+            return streamed(None, lambda: self._shown(turn))
         answer = await self.engine.astream_chat(turn.rest, chat_history)
-        more = self._shown(turn)
-        return streamed(answer, f"\n\n{more}") if more else answer
+        return self._followed(answer, turn)
+
+    def _again(self, turn: Turn) -> Turn:
+        """Return a turn, the rest of which has been answered, with what is asked by now."""
+        return turn if turn.said is None else replace(turn, said=self.dialog.again(turn.said))
+
+    def _followed(
+        self, answer: StreamingAgentChatResponse, turn: Turn
+    ) -> StreamingAgentChatResponse:
+        if not self._shown(turn):
+            return answer
+        return streamed(answer, lambda: f"\n\n{self._shown(self._again(turn))}")
 
     def _shown(self, turn: Turn) -> str:
         """Return what to tell the user of a request; "" where there was none."""
@@ -256,13 +276,16 @@ def told(turn: Turn) -> dict[str, Any]:
     return {"dellm": {} if said.receipt is None else {"receipt": said.receipt.number}}
 
 
-def streamed(answer: StreamingAgentChatResponse | None, more: str) -> StreamingAgentChatResponse:
+def streamed(
+    answer: StreamingAgentChatResponse | None, more: Callable[[], str]
+) -> StreamingAgentChatResponse:
     """Return a stream of an engine's answer, if there is one, and then of a text.
 
-    The answer is written to the engine's memory as it would be without the text.
+    The answer is written to the engine's memory as it would be without the text, which is asked for
+    when the answer has been read.
     """
     made = StreamingAgentChatResponse(
-        response=more if answer is None else "",
+        response=more() if answer is None else "",
         sources=[] if answer is None else list(answer.sources),
         source_nodes=[] if answer is None else list(answer.source_nodes),
         chat_stream=_pieces(answer, more),
@@ -276,22 +299,22 @@ def streamed(answer: StreamingAgentChatResponse | None, more: str) -> StreamingA
 
 
 def _pieces(
-    answer: StreamingAgentChatResponse | None, more: str
+    answer: StreamingAgentChatResponse | None, more: Callable[[], str]
 ) -> Generator[ChatResponse, None, None]:
     so_far = _so_far()
     for piece in answer.response_gen if answer is not None else ():
         yield so_far(piece)
-    yield so_far(more)
+    yield so_far(more())
 
 
 async def _a_pieces(
-    answer: StreamingAgentChatResponse | None, more: str
+    answer: StreamingAgentChatResponse | None, more: Callable[[], str]
 ) -> AsyncGenerator[ChatResponse, None]:
     so_far = _so_far()
     if answer is not None:
         async for piece in answer.async_response_gen():
             yield so_far(piece)
-    yield so_far(more)
+    yield so_far(await asyncio.to_thread(more))
 
 
 def _so_far() -> Callable[[str], ChatResponse]:

@@ -7,6 +7,8 @@ llama-index-core 0.14; index by index, since `delete_nodes` of each leaves somet
 from __future__ import annotations
 
 import json
+import threading
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ from .documents import text_of
 from .tracked_copies import LOG, Hands, deleted, in_store, stored_texts
 
 _KINDS = (IndexDict, IndexList, IndexDocumentSummary, KeywordTable)
+_keepers: weakref.WeakSet[IndexKeeper] = weakref.WeakSet()
+_guard = threading.Lock()
 
 
 class IndexKeeper:
@@ -30,6 +34,8 @@ class IndexKeeper:
 
     def __init__(self, index: BaseIndex[Any], persist_dir: str | None = None) -> None:
         self.index, self.persist_dir = index, persist_dir
+        with _guard:
+            _keepers.add(self)
 
     @property
     def vectors(self) -> list[BasePydanticVectorStore]:
@@ -50,13 +56,31 @@ class IndexKeeper:
     async def held(self, names: list[str], hands: Hands) -> list[str]:
         """Return which of the ids are there for certain."""
         nodes = await hands.ask(_nodes, self.index.docstore, names)
-        found = {one.node_id for one in nodes}
+        found = {one.node_id for one in nodes}.union(_listed(self.index.index_struct))
         for one in self.vectors:
             found.update(await in_store(one, names, hands) or ())
         return [one for one in names if one in found]
 
     async def delete(self, names: list[str], hands: Hands) -> list[str]:
-        """Delete nodes by their ids; return the ids of what may still be there."""
+        """Delete nodes by their ids; return the ids of what may still be there.
+
+        Other tracked indexes over the same document store lose them as well.
+        """
+        left = await self._delete(names, hands)
+        for other in self._beside():
+            held = await other.held(names, hands)
+            left += await other._delete(held, hands) if held else []  # noqa: SLF001 - of its kind
+        return list(dict.fromkeys(left))
+
+    def _beside(self) -> list[IndexKeeper]:
+        with _guard:
+            listed = list(_keepers)
+        docstore = self.index.docstore
+        own = self.index.index_struct
+        others = [one for one in listed if one.index.docstore is docstore]
+        return [one for one in others if one.index.index_struct is not own]
+
+    async def _delete(self, names: list[str], hands: Hands) -> list[str]:
         struct = self.index.index_struct
         if not isinstance(struct, _KINDS):
             return list(names)  # who knows what it made of them
@@ -70,7 +94,7 @@ class IndexKeeper:
         gone = [*done, *(summaries if done else ())]
         await hands.ask(take_out, self.index, gone)
         kept = await hands.ask(self._in_files, gone)
-        return list(dict.fromkeys([*left, *(done if kept else ())]))
+        return [*left, *(done if kept else ())]
 
     def _in_files(self, names: Sequence[str]) -> bool:
         """Persist what is left; return whether the files name any of the nodes all the same."""
@@ -101,12 +125,34 @@ def _summaries(struct: object, names: Sequence[str]) -> list[str]:
 
 
 def take_out(index: BaseIndex[Any], names: Sequence[str]) -> None:
-    """Take nodes out of an index's structure and document store.
+    """Take nodes out of an index's structure and document store, and of other structures beside it.
 
     What others may be reading meanwhile is replaced, and not changed under their hands.
     """
-    struct = index.index_struct
-    gone = set(names)
+    gone, kept = set(names), index.storage_context.index_store
+    _strip(index.index_struct, gone)
+    kept.add_index_struct(index.index_struct)
+    for struct in kept.index_structs():
+        if not gone.isdisjoint(_listed(struct)):
+            _strip(struct, gone)
+            kept.add_index_struct(struct)
+    _take_out_documents(index.docstore, names)
+
+
+def _listed(struct: object) -> set[str]:
+    """Return the ids of the nodes that an index's structure names."""
+    if isinstance(struct, IndexDict):
+        return {*struct.nodes_dict, *struct.nodes_dict.values()}
+    if isinstance(struct, IndexList):
+        return set(struct.nodes)
+    if isinstance(struct, KeywordTable):
+        return {one for nodes in struct.table.values() for one in nodes}
+    if isinstance(struct, IndexDocumentSummary):
+        return {*struct.node_id_to_summary_id, *struct.summary_id_to_node_ids}
+    return set()
+
+
+def _strip(struct: object, gone: set[str]) -> None:
     if isinstance(struct, IndexDict):
         kept = struct.nodes_dict.items()
         struct.nodes_dict = {key: one for key, one in kept if gone.isdisjoint((key, one))}
@@ -117,8 +163,6 @@ def take_out(index: BaseIndex[Any], names: Sequence[str]) -> None:
         struct.table = {word: nodes for word, nodes in rows.items() if nodes}
     elif isinstance(struct, IndexDocumentSummary):
         _take_out_summaries(struct, gone)
-    _take_out_documents(index.docstore, names)
-    index.storage_context.index_store.add_index_struct(struct)
 
 
 def _take_out_summaries(struct: IndexDocumentSummary, gone: set[str]) -> None:

@@ -17,7 +17,11 @@ from typing import Any, TypeVar, cast
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.schema import BaseNode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
+    MetadataFilter,
+    MetadataFilters,
+)
 
 from dellm import InvalidInput, Memory
 from dellm.adapting import check_flag, check_text
@@ -53,6 +57,7 @@ def track(
     and `sync` of what is returned) and is never found meanwhile. What is added becomes a record at
     once, what was there before when it is found, or with `everything=True` now.
 
+    Indexes that share a document store are to be tracked all: what is forgotten goes from it.
     An index keeps its class and shares all its stores with the one given, whose own retrievers stay
     as they are. A retriever of an index tracks that index; of any other the nodes stay where it has
     them from. `name`: what the source goes by in memory, the same in every process and another for
@@ -218,11 +223,16 @@ def _of_index(keeper: IndexKeeper, document: str) -> Iterable[BaseNode]:
 
 
 def _held(store: BasePydanticVectorStore, document: str) -> list[BaseNode]:
-    """Return the nodes of a document that a vector store holds, where it can tell."""
+    """Return the nodes of a document that a vector store holds, where it can tell; all for ""."""
     if not store.stores_text:
         return []
-    try:
-        found = store.get_nodes()
-    except Exception:  # noqa: BLE001 - many stores cannot list: their nodes are records when found
-        return []
-    return [one for one in found if not document or one.ref_doc_id == document]
+    one = MetadataFilter(key="ref_doc_id", value=document)
+    for filters in (MetadataFilters(filters=[one]), None) if document else (None,):
+        try:
+            found = store.get_nodes(filters=filters)
+        except Exception:  # noqa: BLE001, S112 - many stores cannot: such nodes are records when found
+            continue
+        held = [each for each in found if not document or each.ref_doc_id == document]
+        if held:
+            return held
+    return []

@@ -720,6 +720,25 @@ def test_what_was_forgotten_before_the_index_was_tracked_is_deleted_as_well(
     assert texts(tracked.as_retriever(similarity_top_k=2).retrieve("cat")) == ["the old dog barks"]
 
 
+def test_indexes_that_share_a_document_store_lose_it_together(
+    memory: Memory, tmp_path: Path
+) -> None:
+    nodes = [chunk("the grey cat sleeps", "cat"), chunk("the old dog barks", "dog")]
+    storage = StorageContext.from_defaults()
+    vectors = VectorStoreIndex(nodes, embed_model=Words(), storage_context=storage)
+    listed, third = (SummaryIndex(nodes, storage_context=storage) for _ in range(2))
+    first, second = track(vectors, memory), track(listed, memory)
+    found = first.as_retriever(similarity_top_k=2).retrieve("cat")
+    memory.forget(ids=[record(found, "cat")])
+    assert texts(second.as_retriever().retrieve("cat")) == ["the old dog barks"]
+    assert "grey" not in all_of(vectors)
+    assert first.pending == second.pending == []
+    storage.persist(persist_dir=str(tmp_path))
+    again = StorageContext.from_defaults(persist_dir=str(tmp_path))
+    loaded: Any = load_index_from_storage(again, index_id=third.index_id)
+    assert texts(loaded.as_retriever().retrieve("cat")) == ["the old dog barks"]
+
+
 def test_a_node_without_an_id_of_ours_is_a_node_like_any_other(memory: Memory) -> None:
     assert uuid.UUID(chunk("x").node_id)
     tracked = track(index_of([TextNode(text="grey cat", id_="page 1")]), memory)
