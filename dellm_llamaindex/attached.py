@@ -14,7 +14,7 @@ from dellm import InvalidInput, Memory
 
 from . import taps
 from .handles import Handle, Held, handle_of, open_once, opened
-from .tags import Owner
+from .tags import Owner, owner_of
 
 
 class Attached(BaseModel):
@@ -55,8 +55,8 @@ class Attached(BaseModel):
 
     @property
     def owner(self) -> Owner:
-        """The open memory and the workspace as a key."""
-        return self.core.identity, self.core.id
+        """The memory and the workspace as a key."""
+        return owner_of(self.core)
 
 
 def _core_of(memory: Any, workspace: str | None) -> Memory:

@@ -24,6 +24,7 @@ from dellm import Atom, Draft, Item, Keep, Memory, Sources
 
 from . import flushed, scopes
 from .attached import Attached
+from .tags import owner_of
 
 ALL = 1_000_000  # values of one block and session that are read
 WAITING = "waiting"  # lists of the records that are to be taken in still
@@ -176,4 +177,4 @@ class Shelf:
 
 def read(memory: Memory, records: Iterable[int], scope: scopes.Scope | None) -> None:
     """Note that the running scope is given records: what it makes depends on them."""
-    scopes.read((memory.identity, memory.id), records, scope)
+    scopes.read(owner_of(memory), records, scope)

@@ -22,7 +22,7 @@ from llama_index.core.schema import BaseNode, ImageNode, MetadataMode
 from dellm import Atom, Draft, Foreign, Memory, NotFound, Plan, Receipt, SelectorError, Sources
 from dellm.adapting import Selection
 
-from .tags import Owner
+from .tags import Owner, owner_of
 
 PLACE = "llama_index"  # what the indexes that are not tracked go by, all of them together
 RECORD = "dellm_record"  # the metadata of a node that names its record
@@ -78,11 +78,6 @@ def records_of(
         ids = memory.elsewhere.take(where, [one for _, one in some], noted=noted)
         found.update(zip((name for name, _ in some), ids, strict=True))
     return found
-
-
-def owner_of(memory: Memory) -> Owner:
-    """Return the open memory and the workspace as a key."""
-    return memory.identity, memory.id
 
 
 def plan_document(memory: Memory, ref_doc_id: str, **options: Any) -> Plan:

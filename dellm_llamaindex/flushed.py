@@ -18,7 +18,7 @@ from dellm import Memory, NotFound, Saying
 
 from . import exact_json
 from .messages import draft_of, message_of
-from .tags import Owner, digest_of, tag, tag_of
+from .tags import Owner, digest_of, owner_of, tag, tag_of
 
 GIVERS = frozenset({MessageRole.USER, MessageRole.SYSTEM, MessageRole.DEVELOPER})
 SESSION = "session_id"  # what a stock Memory notes in the messages that it flushes
@@ -44,7 +44,7 @@ def take(
 
     Each message is tagged with its record. Raises InvalidInput, StorageError.
     """
-    owner: Owner = (memory.identity, memory.id)
+    owner = owner_of(memory)
     with _storing:
         unknown = [one for one in messages if _known(one, owner) is None]
         if unknown:
@@ -59,7 +59,7 @@ def again(memory: Memory, records: Sequence[int]) -> list[tuple[ChatMessage, int
     for id_ in records:
         with suppress(NotFound):
             message = message_of(memory.get(id_))
-            tag(message, (memory.identity, memory.id), id_)
+            tag(message, owner_of(memory), id_)
             found.append((message, id_))
     return found
 

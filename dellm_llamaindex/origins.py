@@ -21,7 +21,7 @@ from .flows import ERASED, Flow, Output
 from .prompts import everything, known_to_be_all
 from .replies import outputs_of, told
 from .scopes import Scope, current, guard, outside, took
-from .tags import Owner, answered_call, call_ids, digest_of, tag, tag_of
+from .tags import Owner, answered_call, call_ids, digest_of, owner_of, tag, tag_of
 
 Drawn = Callable[[ChatMessage, str], Draft]  # of a message and the framework id of its record
 _ASKING = frozenset({"system", "user", "developer"})
@@ -90,7 +90,7 @@ def settle(memory: Memory, said: Sequence[Put], *, scope: Scope | None) -> list[
     Returns the record of each message, None for one that was refused.
     """
     scope = scope or current()
-    owner: Owner = (memory.identity, memory.id)
+    owner = owner_of(memory)
     for one in said:
         if one.message is not None:
             _settle(one, one.message, owner, scope)
@@ -132,7 +132,7 @@ class _Making:
 
     def __init__(self, memory: Memory, scope: Scope | None, before: Sequence[int] | None) -> None:
         self._memory, self._scope, self._before = memory, scope, before
-        self._owner: Owner = (memory.identity, memory.id)
+        self._owner = owner_of(memory)
         self._outer = scope.outer() if scope is not None else set()
         self.made: list[Put] = []
         self.by_output: dict[Output, Put] = {}

@@ -16,10 +16,11 @@ from .documents import records_of
 from .flows import ERASED, Flow, Output
 from .replies import leftovers
 from .scopes import Scope, every_outside, guard, scopes
-from .tags import Owner
+from .tags import Owner, owner_of
 
-# Open memories by their identity; each lives as long as it is open, by what it is to call.
-_watched: dict[int, weakref.ref[Memory]] = {}
+_watched: set[int] = set()  # open memories, by their identity
+# The same by the number of their database; each lives as long as it is open: by what it is to call.
+_open: dict[int, list[weakref.ref[Memory]]] = {}
 _then: list[Callable[[Owner, set[int]], object]] = []
 _once = threading.Lock()
 
@@ -29,15 +30,17 @@ def watch(memory: Memory) -> None:
     with _once:
         if memory.identity in _watched:
             return
-        _watched[memory.identity] = weakref.ref(memory)
+        _watched.add(memory.identity)
+        _open.setdefault(owner_of(memory)[0], []).append(weakref.ref(memory))
     memory.after_forget(lambda receipt: purge(memory.workspace(receipt.workspace), receipt))
 
 
 def memory_of(owner: Owner) -> Memory | None:
     """Return the workspace that an owner is, if it is watched and open."""
-    found = _watched.get(owner[0])
-    memory = found() if found is not None else None
-    return memory.workspace(owner[1]) if memory is not None and not memory.closed else None
+    with _once:
+        there = [one() for one in _open.get(owner[0], ())]
+    memory = next((one for one in reversed(there) if one is not None and not one.closed), None)
+    return memory.workspace(owner[1]) if memory is not None else None
 
 
 def then(call: Callable[[Owner, set[int]], object]) -> None:
@@ -48,7 +51,7 @@ def then(call: Callable[[Owner, set[int]], object]) -> None:
 
 def purge(memory: Memory, receipt: Receipt) -> None:
     """Mark what was made from what a workspace has forgotten, and hold no text of it."""
-    owner: Owner = (memory.identity, memory.id)
+    owner = owner_of(memory)
     gone = set(receipt.ids)
     held = scopes.all()
     for scope in held:

@@ -16,7 +16,8 @@ from dellm import Chosen, InvalidInput, Memory, Record
 from dellm.adapting import Choice, check_choice
 
 from . import scopes
-from .documents import RECORD, marked, owner_of
+from .documents import RECORD, marked
+from .tags import owner_of
 
 SPARE = 4  # records looked up besides, for those that only repeat the question
 MOST = 10_000  # records looked at for those of some kinds

@@ -15,7 +15,7 @@ from . import origins
 from .messages import draft_of, message_of
 from .pairs import alone, caller_of, repaired, unanswered
 from .scopes import Scope
-from .tags import Owner, answered_call, call_ids, digest_of, tag
+from .tags import Owner, answered_call, call_ids, digest_of, owner_of, tag
 from .trimming import Counter, start_of
 
 AHEAD = 16  # messages that are read at a time where the end of a session does not do
@@ -83,7 +83,7 @@ class Session:
 
     def __init__(self, memory: Memory, name: str) -> None:
         self.memory, self.name = memory, name
-        self.owner: Owner = (memory.identity, memory.id)
+        self.owner: Owner = owner_of(memory)
         self.kept = memory.conversations
 
     @property

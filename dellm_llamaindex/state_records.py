@@ -16,7 +16,7 @@ from .flows import ERASED, Flow, Output
 from .handles import Handle, handle_of, opened
 from .purging import memory_of, watch
 from .scopes import guard
-from .tags import Owner
+from .tags import Owner, owner_of
 
 
 class Flat:
@@ -76,7 +76,7 @@ def restored(said: Mapping[str, Any]) -> Flow:
             flow.unsure = True
             continue
         watch(memory)
-        owner = (memory.identity, memory.id)
+        owner = owner_of(memory)
         flow.read(owner, records)
         if gone(memory, generation, records):
             flow.read(owner, [ERASED])

@@ -15,10 +15,22 @@ from dataclasses import dataclass
 
 from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 
-Owner = tuple[int, str]  # an open memory, by Memory.identity, and a workspace of it
+from dellm import Memory
+
+Owner = tuple[int, str]  # a memory and a workspace of it: see owner_of
 
 _NOTE = "_dellm"
 _KEY = os.urandom(16)  # of this process: a digest means nothing outside of it
+
+
+_numbers: dict[str, int] = {}  # of databases, by their URL: that of the memory opened first
+
+
+def owner_of(memory: Memory) -> Owner:
+    """Return what stands for a workspace in this process, however often its database is open."""
+    if memory.url == ":memory:":
+        return memory.identity, memory.id
+    return _numbers.setdefault(memory.url, memory.identity), memory.id
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,13 @@ from .documents import (
     homes,
     left_out,
     marked,
-    owner_of,
     records_of,
     taken_in,
     unmarked,
 )
 from .purging import watch
 from .state_records import Flat
-from .tags import Owner
+from .tags import Owner, owner_of
 from .tracked_copies import Copies, Keeper
 
 Listing = Callable[[str], Iterable[BaseNode]]  # the nodes of a document, by its id
