@@ -29,6 +29,36 @@ def names(items: list[Item]) -> list[str]:
     return [one.name for one in items]
 
 
+def test_what_is_not_for_use_leaves_no_gap_in_a_search(memory: Memory) -> None:
+    for at in range(80):
+        keep(memory, ("n",), str(at), number=at, odd=at % 2)
+    (last,) = memory.items.search("store", ("n",), limit=1)
+    memory.forget(ids=[last.record.id], mode="suppress")
+    assert names(memory.items.search("store", ("n",), limit=3)) == ["78", "77", "76"]
+    assert names(memory.items.search("store", ("n",), limit=3, offset=1)) == ["77", "76", "75"]
+    odd = memory.items.search("store", ("n",), holding=[['"odd": 1']], limit=2)
+    assert names(odd) == ["77", "75"]
+    assert len(memory.items.search("store", ("n",), limit=99)) == 79
+
+
+def test_a_search_that_finds_few_or_none_looks_at_every_item(memory: Memory) -> None:
+    every = [Keep(("n",), str(at), value({"number": at})) for at in range(500)]
+    memory.items.put("store", every)
+
+    def found(holding: str, limit: int = 2, **asked: Any) -> list[str]:
+        return names(memory.items.search("store", holding=[[holding]], limit=limit, **asked))
+
+    assert found('"number": 7}') == ["7"]
+    assert found('"number": 499') == ["499"]
+    assert found('"number": 501') == []
+    assert found('"number": 1', limit=111)[-1] == "1"
+    assert found('"number": 1', offset=109) == ["10", "1"]
+    twelve = found('"number": 1', where=lambda text: "12" in text, limit=9)
+    assert twelve == [str(at) for at in range(129, 120, -1)]
+    few = memory.items.search("store", where=lambda text: text.endswith(" 3}"), limit=5)
+    assert names(few) == ["3"]
+
+
 def test_a_value_is_kept_under_its_name_and_replaced(memory: Memory) -> None:
     keep(memory, ("users", "1"), "city", at="Paris")
     keep(memory, ("users", "1"), "city", at="Rome")

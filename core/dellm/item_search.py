@@ -21,7 +21,8 @@ from .item_vectors import ItemVectors
 from .records import Record
 from .storing import COLUMNS
 
-PAGE = 256  # the nearest or the newest items, looked at before the others are
+PAGE = 256  # the nearest items, looked at before the others are
+NEWEST = 64  # and the newest: of most filters enough is among them
 MOST = 1 << 62  # items that may be asked for
 
 Space = tuple[str, ...]
@@ -120,7 +121,7 @@ class Finder:
 
     def _of_newest(self, wanted: Wanted) -> list[Item] | None:
         """Look only at the items that were written last, as far as there are more."""
-        looked = max(PAGE, wanted.need)
+        looked = max(NEWEST, min(4 * wanted.need, MOST))
         most = wanted.need if wanted.holding else looked
         holding, values = _held(wanted.holding)
         rows = self._tx.final(
@@ -137,7 +138,7 @@ class Finder:
     def newest(self, wanted: Wanted) -> Iterator[Item]:
         """Yield the items, the last written first."""
         holding, values = _held(wanted.holding)
-        asked = f"select {_COLUMNS} {_JOINED} {holding} {_ORDER}"
+        asked = f"select {_COLUMNS} {_JOINED} {holding} and {_LIVING} {_ORDER}"
         most = wanted.need if wanted.where is None else max(wanted.need, PAGE)
         rows = self._tx.all(f"{asked} limit {most:d}", **self._values, **values)
         yield from self._made(row for row in rows if wanted.says(row[_TEXT]))
@@ -188,7 +189,7 @@ class Finder:
         if wanted.all_count:
             rows = self._tx.all(f"select i.record {_HERE} {_ORDER}", **self._values)
             return [row[0] for row in rows]
-        asked = f"select i.record, r.text {_JOINED} {holding} {_ORDER}"
+        asked = f"select i.record, r.text {_JOINED} {holding} and {_LIVING} {_ORDER}"
         found = self._tx.stream(asked, **self._values, **values)
         return [id_ for id_, text in found if wanted.says(text)]
 
@@ -234,7 +235,7 @@ _LIVING = R_USABLE.replace(":at", _AT)
 _ORDER = "order by i.updated_at desc, i.record desc"
 _HERE = f"from item i where i.ws = :ws + 0 and {_INSIDE} {_UNEXPIRED}"
 _RECORD = "join record r on r.ws = :ws + 0 and r.id = i.record"
-_JOINED = f"from item i {_RECORD} where i.ws = :ws + 0 and {_INSIDE} {_UNEXPIRED} and {_LIVING}"
+_JOINED = f"from item i {_RECORD} where i.ws = :ws + 0 and {_INSIDE} {_UNEXPIRED}"
 # With a limit, which must not be bound, the items come first whatever the planner thinks.
 _THEIRS = f"{_RECORD} where {_LIVING}"
 _NEWEST = (
