@@ -178,10 +178,10 @@ def _note(session: Session, window: Window, systems: list[Held]) -> list[Held]:
     return systems
 
 
-def _relevant(session: Session, query: str, wanted: Wanted, prompt: _Prompt) -> Iterator[_Unit]:
-    """Yield what means most for the query, best first."""
+def _relevant(session: Session, query: str, wanted: Wanted, prompt: _Prompt) -> list[_Unit]:
+    """Return what means most for the query, best first."""
     if not wanted.top_k or not query.strip():
-        return
+        return []
     context = session.memory.context(
         query,
         thread=session.name,
@@ -191,14 +191,17 @@ def _relevant(session: Session, query: str, wanted: Wanted, prompt: _Prompt) -> 
         scope="workspace" if wanted.across else "thread",
         without=list(prompt.ids),
     )
+    units: list[_Unit] = []
     for one in sorted(context.chosen, key=lambda one: -(one.score or 0.0)):
         record = one.record
         if record.kind in REPEATING or not record.text.strip():
             continue
         if record.thread == session.name and record.kind in ("message", "tool"):
-            yield from _group(session, record)
+            units += _group(session, record)
         else:
-            yield _Unit([record.id], [_labelled(session, record)], label=True)
+            units.append(_Unit([record.id], [_labelled(session, record)], label=True))
+    _asked_first(session, units)
+    return units
 
 
 def _recent(session: Session, window: Window, start: int, last_n: int) -> Iterator[_Unit]:
@@ -211,29 +214,26 @@ def _recent(session: Session, window: Window, start: int, last_n: int) -> Iterat
             yield from _tools(session, message, record)
 
 
-def _group(session: Session, record: Record) -> Iterator[_Unit]:
-    """Yield a record of the session with what belongs to it: its calls, results, and question."""
+def _group(session: Session, record: Record) -> list[_Unit]:
+    """Return a record of the session with the calls and results that belong to it."""
     message = message_of(record)
-    if message.role == MessageRole.USER:
-        yield _Unit([record.id], [message])
-        return
-    if answered_call(message) is not None or call_ids(message):
-        units = list(_tools(session, message, record.id))
-    else:
-        units = [_Unit([record.id], [message])]
-    for unit in units:
-        question = _question(session, unit.ids[0])
+    if answered_call(message) is None and not call_ids(message):
+        return [_Unit([record.id], [message])]
+    return list(_tools(session, message, record.id))
+
+
+def _asked_first(session: Session, units: Sequence[_Unit]) -> None:
+    """Put before what was said to a user the message of the user that is the nearest before it."""
+    said = [one for one in units if not one.label and one.messages[0].role != MessageRole.USER]
+    firsts = [one.ids[0] for one in said]
+    found = session.kept.preceding(session.name, firsts, "user") if firsts else {}
+    asked = session.kept.some(session.name, list(set(found.values()))) if found else []
+    questions = {one.id: one for one in asked}
+    for unit, first in zip(said, firsts, strict=True):
+        question = questions.get(found.get(first, 0))
         if question is not None:
             unit.ids.insert(0, question.id)
             unit.messages.insert(0, message_of(question))
-        yield unit
-
-
-def _question(session: Session, record: int) -> Held | None:
-    """Return the user's message that is the nearest before a record."""
-    said = session.kept.read(session.name, last=AHEAD, before=record)
-    users = [one for one in said.messages if one.role == "user"]
-    return users[-1] if users else None
 
 
 def _tools(session: Session, message: ChatMessage, record: int) -> Iterator[_Unit]:

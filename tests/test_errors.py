@@ -212,6 +212,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "conversations.read": {"thread": "t", "last": 1, "before": 2, "among": "kept"},
     "conversations.after": {"thread": "t", "record": 1, "most": 1},
     "conversations.some": {"thread": "t", "ids": [1]},
+    "conversations.preceding": {"thread": "t", "ids": [1], "role": "user"},
     "conversations.spoken_by": {"thread": "t", "role": "user"},
     "conversations.hide": {"thread": "t", "ids": [1], "archive": True},
     "conversations.add": {

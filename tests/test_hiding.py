@@ -32,6 +32,8 @@ def test_a_hidden_message_is_in_no_read_of_its_thread_but_those_that_ask_for_it(
     assert memory.conversations.some("t", [one, two, three])[0].id == three
     assert [it.id for it in memory.conversations.spoken_by("t", "user")] == [three]
     assert [it.id for it in memory.conversations.after("t", one, 9)] == [three]
+    (four,) = say(memory, "four")
+    assert memory.conversations.preceding("t", [two, three, four], "user") == {four: three}
 
 
 def test_only_its_own_messages_can_be_hidden_through_a_thread(memory: Memory) -> None:

@@ -161,6 +161,9 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     "conversations.some": lambda m, _: [
         m.conversations.some(thread, list(IDS)) for thread in THREADS
     ],
+    "conversations.preceding": lambda m, _: [
+        m.conversations.preceding(thread, list(IDS), "user") for thread in THREADS
+    ],
     "conversations.spoken_by": lambda m, _: [
         m.conversations.spoken_by(thread, role) for thread in THREADS for role in ("user", "system")
     ],

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .cells import Atom, Cell, Fields, Literal, Many, Place, Sources, Stored, Version, Wrapped
     from .checkpoint_drafts import Checkpoint, TaskWrite
     from .checkpoints import Checkpoints, Snapshot, Written
-    from .conversations import Conversations, Said, Saying
+    from .conversations import Conversations, Saying
     from .elsewhere import Elsewhere, Foreign
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
     from .item_search import Item
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .requests import Request, RequestKind, recognise
     from .restoring import Held, Loaded, StoredWrite
     from .systems import FullHistory, NoMemory, Reply, System
+    from .thread_reads import Said
 
 # Loaded when first named: an agent that only stores and recalls waits for none of it.
 _LATER = {
@@ -64,7 +65,8 @@ _LATER = {
     ),
     "checkpoint_drafts": ("Checkpoint", "TaskWrite"),
     "checkpoints": ("Checkpoints", "Snapshot", "Written"),
-    "conversations": ("Conversations", "Said", "Saying"),
+    "conversations": ("Conversations", "Saying"),
+    "thread_reads": ("Said",),
     "elsewhere": ("Elsewhere", "Foreign"),
     "item_search": ("Item",),
     "items": ("Items", "Keep"),

@@ -9,54 +9,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import LiteralString
 
 from . import discarding, hiding, storing
 from .arguments import (
     check_flag,
     check_iterable,
     check_kind,
-    check_text,
     check_whole,
     whole_numbers,
 )
 from .cells import Atom, Sources
 from .checkpointing import Writing
-from .database import USABLE, Moved, Scope, Tx
+from .database import Moved, Scope, Tx
 from .desk import Standing
 from .encoding import decode, encode, load_json
 from .engine import Engine
 from .reading import all_of_thread
 from .records import Draft
-from .restoring import Held, held
 from .run_writes import RunWrites
 from .settling import Settling, bury
-from .storing import check_thread, fid_digest
+from .storing import fid_digest
+from .thread_reads import NEVER, ThreadReads, check_name
 
 WHOLE = "whole"  # metadata of a record that depends on all that was said before it
 MANY = 64  # messages added at once for which the whole thread is looked through
-NEVER = 0  # a thread that was never ended
-_COLUMNS = "id, kind, role, text, fid, payload, metadata, retention_until"
-# Said only where it is asked: with an "or" the index would be read from the end of the thread on.
-_BEFORE = (
-    "and place < coalesce((select b.place from record b where b.ws = :ws and b.id = :before), "
-    "cast(:before as bigint))"
-)
-_SPOKEN = f"kind in ('message', 'tool') and {USABLE}"
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """The messages of a thread, oldest first, as of one moment.
-
-    `generation` is the workspace's then; `ended` when the thread was last ended, in microseconds
-    since 1970 (NEVER: it was not). `complete`: there is none before the first of them.
-    """
-
-    messages: list[Held] = field(repr=False)
-    generation: int
-    ended: int
-    complete: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -81,85 +57,14 @@ class Saying:
     id: int | None = None
 
 
-class Conversations:
+class Conversations(ThreadReads):
     """The threads of messages of one workspace. Thread-safe."""
 
     def __init__(self, engine: Engine, workspace: str) -> None:
         """Use Memory.conversations instead."""
-        self._engine = engine
-        self.workspace = workspace
+        super().__init__(engine, workspace)
         self._runs = RunWrites(engine, workspace)
         self._endings: dict[str, _Ending] = {}
-
-    def read(
-        self,
-        thread: str,
-        *,
-        last: int | None = None,
-        before: int | None = None,
-        among: str = "shown",
-    ) -> Said:
-        """Return the messages of a thread, or its newest `last`; only those before a record's id.
-
-        `among`: those the thread shows, the "archived" ones, "kept" (both), or "all": what was
-        dropped as well. Raises InvalidInput, StorageError.
-        """
-        _check_name(thread)
-        for name, number in (("last=", last), ("before=", before)):
-            if number is not None:
-                check_whole(number, name)
-        most = (1 << 62) if last is None else max(last, 0)
-        with self._engine.reading(self.workspace) as (tx, scope):
-            rows = tx.all(
-                f"select {_COLUMNS} from record where ws = :ws and thread = :thread and {_SPOKEN} "
-                f"and {hiding.among(among)} {'' if before is None else _BEFORE} "
-                "order by place desc, id desc limit :most",
-                ws=scope.ws,
-                thread=encode(thread),
-                at=self._engine.options.clock(),
-                most=most,
-                **({} if before is None else {"before": before}),
-            )
-            rows.reverse()
-            generation, ended = _standing(tx, scope, thread)
-            return Said(held(rows), generation, ended, len(rows) < most)
-
-    def after(self, thread: str, record: int, most: int) -> list[Held]:
-        """Return up to `most` of a thread's messages that come next after a record."""
-        _check_name(thread)
-        check_whole(record, "record=")
-        check_whole(most, "most=")
-        return self._held(
-            thread,
-            "and place > (select a.place from record a where a.ws = :ws and a.id = :record) "
-            "order by place, id limit :most",
-            record=record,
-            most=max(most, 0),
-        )
-
-    def some(self, thread: str, ids: Sequence[int]) -> list[Held]:
-        """Return those of a thread's messages, in its order, of which the ids are given."""
-        _check_name(thread)
-        ids = whole_numbers(ids, "ids=")
-        return self._held(thread, "and id in :ids order by place, id", ids=ids)
-
-    def spoken_by(self, thread: str, role: str) -> list[Held]:
-        """Return the messages of one role in a thread, oldest first."""
-        _check_name(thread)
-        check_text(role, "role=")
-        return self._held(thread, "and role = :role order by place, id", role=encode(role))
-
-    def _held(self, thread: str, rest: LiteralString, **values: object) -> list[Held]:
-        with self._engine.reading(self.workspace) as (tx, scope):
-            rows = tx.all(
-                f"select {_COLUMNS} from record where ws = :ws and thread = :thread and {_SPOKEN} "
-                f"and {hiding.AMONG['shown']} {rest}",
-                ws=scope.ws,
-                thread=encode(thread),
-                at=self._engine.options.clock(),
-                **values,
-            )
-            return held(rows)
 
     def hide(self, thread: str, ids: Sequence[int] | None = None, *, archive: bool = False) -> None:
         """Let a thread no longer show messages of it, or any of them where `ids` is None.
@@ -167,7 +72,7 @@ class Conversations:
         Nothing is forgotten by that: they and all that was made from them stay, and a forget finds
         them. What is dropped is in no later context or search; what is archived may be.
         """
-        _check_name(thread)
+        check_name(thread)
         ids = None if ids is None else whole_numbers(ids, "ids=")
         check_flag(archive, "archive=")
         with self._engine.writing(self.workspace) as (tx, scope):
@@ -195,7 +100,7 @@ class Conversations:
         are there, the thread shows these and drops all others. `archive`: what is added is archived
         at once (see `hide`). Raises InvalidInput, StorageError.
         """
-        _check_name(thread)
+        check_name(thread)
         check_iterable(said, "said=")
         for one in said:
             _check_saying(one)
@@ -249,17 +154,9 @@ class Conversations:
 
     def end(self, thread: str) -> None:
         """Refuse from now on what a run that is under way adds to the thread. Erases nothing."""
-        _check_name(thread)
+        check_name(thread)
         with self._engine.writing(self.workspace, durable=True) as (tx, scope):
             discarding.end(tx, scope, thread, self._engine.options.clock())
-
-
-def _standing(tx: Tx, scope: Scope, thread: str) -> tuple[int, int]:
-    """Return the workspace's generation, and when the thread was last ended."""
-    row = tx.one("select generation from workspace where ws = :ws", ws=scope.ws)
-    if row is None:
-        return 0, NEVER
-    return int(row[0]), discarding.ended_at(tx, scope, thread) or NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,11 +285,6 @@ def _refuse(tx: Tx, scope: Scope, said: Sequence[Saying], at: int) -> None:
         name = one.draft.framework_id
         if name is not None:
             bury(tx, scope.ws, fid_digest(scope, one.draft.thread or "", name, 1), at)
-
-
-def _check_name(thread: str) -> None:
-    check_text(thread, "thread=")
-    check_thread(thread)
 
 
 def _check_saying(one: Saying) -> None:
