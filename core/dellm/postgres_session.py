@@ -8,8 +8,10 @@ psycopg.pq: the driver's cursors take a tenth of a millisecond for each statemen
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ from psycopg import pq
 from psycopg.abc import Buffer, PQGen
 from psycopg.abc import Transformer as TransformerProtocol
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.types.numeric import Int8
+from psycopg.types.numeric import Int8BinaryDumper
 from psycopg.waiting import Ready, Wait
 from psycopg_pool import ConnectionPool
 
@@ -36,6 +38,8 @@ class Connection(psycopg.Connection[Row]):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.prepared: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
+        # All whole numbers are of one type, so that few kinds of a statement are prepared.
+        self.adapters.register_dumper(int, Int8BinaryDumper)
 
 
 class Statement(NamedTuple):
@@ -216,10 +220,13 @@ class _Trip:
         self._results: list[pq.abc.PGresult] = []
 
     def _run(self, text: bytes, values: Sequence[Any], wanted: pq.Format) -> _Run:
-        driver = self._driver
-        # All whole numbers are of one type, so that few kinds of a statement are prepared.
-        whole = [Int8(one) if type(one) is int and _fits(one) else one for one in values]
-        dumped = driver.dump_sequence(whole, [PyFormat.AUTO] * len(whole))
+        if not values:
+            return _Run((text, ()), (), (), wanted)
+        driver, formats = self._driver, [PyFormat.AUTO] * len(values)
+        try:
+            dumped = driver.dump_sequence(values, formats)
+        except (OverflowError, struct.error):  # of a whole number that is larger
+            dumped = driver.dump_sequence([_decimal(one) for one in values], formats)
         return _Run((text, driver.types or ()), dumped, driver.formats or (), wanted)
 
     def made(self) -> PQGen[None]:
@@ -275,5 +282,5 @@ class _Trip:
         return [Answer(found[at], self._driver) for at in self._last]
 
 
-def _fits(number: int) -> bool:
-    return -_WHOLE <= number < _WHOLE
+def _decimal(value: object) -> object:
+    return Decimal(value) if type(value) is int and not -_WHOLE <= value < _WHOLE else value
