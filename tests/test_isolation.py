@@ -58,6 +58,7 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
     memory.remember("zanzibar to be hidden", thread="a_b")
     memory.forget(ids=[5], scrub=False)
     receipt = memory.forget(ids=[6], mode="suppress")
+    memory.conversations.hide("a%", [2], archive=True)
     checkpoint(memory, canary)
     for space in ("a", "a%", "t"):
         draft = Draft(f"zanzibar {canary} item", role="item", kind="state")
