@@ -16,6 +16,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from dellm import Held, Record
 
 from .messages import message_of, text_of
+from .pairs import caller_of
 from .sessions import AHEAD, Session, Window
 from .tags import answered_call, call_ids, tag
 from .trimming import Counter, start_of
@@ -142,10 +143,13 @@ def _asked(window: Window) -> str:
 
 
 def _within(window: Window, start: int, counter: Counter, room: int) -> Window:
-    """Return as much of the turn's end as there is room for, its last message in any case."""
+    """Return as much of the turn's end as there is room for, its last message in any case.
+
+    Where that is a tool's result, its call comes with it: without, nobody could be given it.
+    """
     found = Window((), window.generation, complete=True)
     messages, records = window.messages[start:], window.records[start:]
-    cut = start_of(messages, records, counter, room) or 0
+    cut = caller_of(messages, start_of(messages, records, counter, room) or 0) or 0
     found.messages, found.records = messages[cut:], records[cut:]
     return found
 

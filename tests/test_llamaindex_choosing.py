@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
 
 import dellm
@@ -23,6 +25,12 @@ def ours(memory: dellm.Memory) -> Maker:
         return DeLLMMemory.from_defaults(memory, session, **options)
 
     return make
+
+
+@pytest.fixture(scope="module")
+def one_core() -> Iterator[dellm.Memory]:
+    with dellm.Memory.open(":memory:", embedder="hashing") as memory:
+        yield memory
 
 
 def user(text: str) -> ChatMessage:
@@ -148,8 +156,8 @@ def test_what_a_forget_left_of_tool_calls_is_given_in_pairs(ours: Maker) -> None
         if one.content == "a zebra":
             memory.forget(ids=[_record(one)], reach=dellm.depth(0), scrub=False)
     left = [user("look for the cat"), called("looking", "c2"), result("the cat", "c2")]
-    for given in (memory.get("zebra cat"), memory.get_all(), ours(top_k=None).get()):
-        assert given == left
+    for found in (memory.get("zebra cat"), memory.get_all(), ours(top_k=None).get()):
+        assert found == left
 
 
 def _record(message: ChatMessage) -> int:
@@ -287,3 +295,73 @@ def test_a_long_session_without_any_user_message_is_read_as_well(ours: Maker) ->
 def test_settings_that_make_no_sense_are_refused(ours: Maker, options: dict[str, Any]) -> None:
     with pytest.raises(dellm.InvalidInput):
         ours(**options)
+
+
+def test_what_others_say_forget_and_drop_is_seen_at_once(
+    url: str, opened: Callable[..., Any]
+) -> None:
+    # Two open memories of one database know no more of each other than two processes do.
+    mine, theirs = (
+        DeLLMMemory.from_defaults(opened(url), "main", top_k=2, last_n=2) for _ in range(2)
+    )
+    mine.put_messages([system("be brief"), *PAST])
+    assert texts(mine.get("zebra in my garden"))[:2] == ["be brief", "a zebra lives in my garden"]
+    theirs.put_messages([*PAST * 10, system("be kind"), user("of the zebra")])
+    assert texts(mine.get("x"))[:2] == ["be brief", "be kind"]
+    assert texts(mine.get("x"))[-1] == "of the zebra"
+    theirs.forget("be brief", scrub=False, reach=dellm.depth(0))
+    theirs.forget("zebra", scrub=False)
+    found = texts(mine.get("zebra in my garden"))
+    assert found[0] == "be kind"
+    assert not [one for one in found if "zebra" in one]
+    theirs.reset()
+    assert mine.get("bread") == mine.get_all() == []
+    theirs.set([system("anew"), user("hello")])
+    assert mine.get() == mine.get_all() == [system("anew"), user("hello")]
+
+
+STEP = st.sampled_from(["system", "user", "reply", "tools", "garden"])
+
+
+@settings(max_examples=60)
+@given(
+    steps=st.lists(STEP, max_size=25),
+    limit=st.integers(1, 60),
+    top_k=st.integers(0, 4),
+    last_n=st.integers(0, 4),
+    spent=st.integers(0, 10),
+)
+def test_whatever_is_chosen_fits_and_is_of_the_session_in_its_order(
+    one_core: dellm.Memory, steps: list[str], limit: int, top_k: int, last_n: int, spent: int
+) -> None:
+    memory = DeLLMMemory.from_defaults(
+        one_core,
+        top_k=top_k,
+        last_n=last_n,
+        token_limit=limit + spent,
+        tokenizer_fn=str.split,
+        threshold=-1.0,
+    )
+    for at, step in enumerate(steps):
+        memory.put_messages(_said(at, step))
+    whole = memory.get_all()
+    for asked in (None, "a zebra in the garden"):
+        chosen = memory.get(asked, initial_token_count=spent)
+        ids, all_ids = [_record(one) for one in chosen], [_record(one) for one in whole]
+        heads = [one for one in chosen if one.role.value == "system"]
+        assert chosen[: len(heads)] == heads
+        assert ids[len(heads) :] == sorted(ids[len(heads) :])
+        assert set(ids) <= set(all_ids)
+        assert [whole[all_ids.index(id_)] for id_ in ids] == chosen
+        if len(chosen) > 1 and chosen[-1].role.value != "tool":
+            assert sum(len((one.content or "").split()) for one in chosen) <= limit
+        if asked is None and whole:
+            assert [one for one in whole if one.role.value == "user"][-1:] == [] or chosen
+
+
+def _said(at: int, step: str) -> list[ChatMessage]:
+    if step == "tools":
+        return [user("look"), called("so", f"c{at}"), result(f"seen {at}", f"c{at}")]
+    if step == "garden":
+        return [user(f"a zebra in the garden {at}"), reply(f"of zebra and garden {at}")]
+    return [{"system": system, "user": user, "reply": reply}[step](f"said at {at}")]
