@@ -38,7 +38,7 @@ from llama_models import (
 
 from dellm import Memory
 from dellm_llamaindex import DeLLMMemory
-from dellm_llamaindex.scopes import scopes
+from dellm_llamaindex.scopes import Scope, Scopes, scopes
 
 Opened = Callable[..., Memory]
 
@@ -46,6 +46,11 @@ Opened = Callable[..., Memory]
 @pytest.fixture
 def core(sqlite_url: str, opened: Opened) -> Memory:
     return opened(sqlite_url).workspace("alex")
+
+
+@pytest.fixture
+def both(url: str, opened: Opened) -> Memory:
+    return opened(url).workspace("alex")
 
 
 @pytest.fixture
@@ -143,6 +148,15 @@ def test_a_stored_message_put_again_is_made_from_the_one_it_was(
     assert made_of(core, "copy") == {2: {1}}
 
 
+def test_a_reply_in_one_opening_of_a_database_depends_on_what_was_read_in_another(
+    core: Memory, memory: DeLLMMemory, sqlite_url: str, opened: Opened
+) -> None:
+    memory.put(user("one"))
+    reply = RepeatingChat().chat(memory.get_all()).message
+    session(opened(sqlite_url).workspace("alex"), "main").put(reply)
+    assert made_of(core) == {1: set(), 2: {1}}
+
+
 # engines
 
 
@@ -177,6 +191,7 @@ def test_a_question_stored_after_the_answer_was_made_is_what_it_was_made_from(
     [question, answer] = core.history("main")
     assert set(core.context_of(answer.id)) == {question.id, document.id}
     assert not core.context_of(question.id)
+    assert not answer.metadata.get("inexact")
 
 
 def test_a_list_that_an_engine_was_given_and_never_stores_makes_its_reply_depend_on_all(
@@ -255,8 +270,9 @@ def test_a_reply_to_what_is_forgotten_while_the_model_answers_is_not_stored(
 
 
 def test_a_reply_to_a_document_that_is_forgotten_while_the_model_answers_is_not_stored(
-    core: Memory, memory: DeLLMMemory
+    both: Memory,
 ) -> None:
+    core, memory = both, session(both, "main")
     context_engine(memory, ["a document"]).chat("what?")
     document = next(one for one in core.export() if one.kind == "document")
     model = Meanwhile(happens=lambda: core.forget(ids=[document.id]))
@@ -278,10 +294,8 @@ def test_no_text_of_a_node_is_held_after_a_forget(core: Memory, memory: DeLLMMem
 # tools
 
 
-async def test_what_a_tool_says_to_another_engine_depends_on_the_call(
-    core: Memory, memory: DeLLMMemory
-) -> None:
-    inner = session(core, "inner")
+async def test_what_a_tool_says_to_another_engine_depends_on_the_call(both: Memory) -> None:
+    core, memory, inner = both, session(both, "main"), session(both, "inner")
     engine = SimpleChatEngine.from_defaults(llm=RepeatingChat(), memory=inner)
 
     def consult(text: str) -> str:
@@ -378,6 +392,39 @@ class Asking(InputRequiredEvent):
 
 class Answering(HumanResponseEvent):
     """A person's answer."""
+
+
+class Guessing(Summing):
+    """Asks with a prompt of its own making."""
+
+    @step
+    async def ask(self, ev: StartEvent) -> StopEvent:
+        self.memory.put(user(ev.text))
+        said = " and ".join(one.content or "" for one in self.memory.get_all())
+        reply = await self.model.achat([user(f"In short: {said}")])
+        self.memory.put(reply.message)
+        return StopEvent(result=None)
+
+
+async def test_a_prompt_of_ones_own_making_is_made_from_what_was_read_and_that_is_a_guess(
+    core: Memory, memory: DeLLMMemory
+) -> None:
+    session(core, "other").put(user("elsewhere"))
+    flow = Guessing()
+    flow.memory, flow.model = memory, RepeatingChat()
+    await flow.run(text="one")
+    assert made_of(core) == {2: set(), 3: {2}}
+    assert last_of(core).metadata["inexact"]
+
+
+def test_the_scope_of_a_run_that_has_not_ended_is_known_however_many_others_there_were() -> None:
+    held, waiting = Scopes(most=2), Scope("waiting")
+    held.enter("waiting", None, waiting)
+    for at in range(5):
+        held.enter(f"other {at}", None, Scope(f"other {at}"))
+    assert held.at("waiting") is waiting
+    held.leave("waiting")
+    assert held.at("waiting") is None
 
 
 class Waiting(Workflow):

@@ -35,6 +35,11 @@ def core(sqlite_url: str, opened: Opened) -> Memory:
 
 
 @pytest.fixture
+def both(url: str, opened: Opened) -> Memory:
+    return opened(url).workspace("alex")
+
+
+@pytest.fixture
 def memory(core: Memory) -> DeLLMMemory:
     return session(core, "main")
 
@@ -138,13 +143,10 @@ def secret_of(core: Memory) -> str:
 
 
 @pytest.mark.parametrize("run", RUNS)
-async def test_a_context_holds_nothing_of_what_was_forgotten(
-    core: Memory, memory: DeLLMMemory, run: str
-) -> None:
-    _, context = await RUNS[run](memory)
-    secret = secret_of(core)
-    assert secret in json.dumps(context.to_dict())
-    core.forget(ids=[1])
+async def test_a_context_holds_nothing_of_what_was_forgotten(both: Memory, run: str) -> None:
+    _, context = await RUNS[run](session(both, "main"))
+    assert secret_of(both) in json.dumps(context.to_dict())
+    both.forget(ids=[1])
     assert not tokens_in(json.dumps(context.to_dict()))
 
 
@@ -163,12 +165,12 @@ async def test_a_context_that_is_not_cleaned_holds_it(
 
 @pytest.mark.parametrize("run", RUNS)
 async def test_a_context_written_down_before_a_forget_brings_nothing_back(
-    core: Memory, memory: DeLLMMemory, run: str
+    both: Memory, run: str
 ) -> None:
-    made, context = await RUNS[run](memory)
+    made, context = await RUNS[run](session(both, "main"))
     written = json.dumps(context.to_dict())
-    secret = secret_of(core)
-    core.forget(ids=[1])
+    secret = secret_of(both)
+    both.forget(ids=[1])
     assert secret in written
     assert not tokens_in(json.dumps(cleaned_context(json.loads(written))))
     restored = Context.from_dict(made, json.loads(written))
