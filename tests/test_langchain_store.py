@@ -30,6 +30,7 @@ from one_postgres import one_database, postgres_url
 
 from dellm import ContextForgotten, DellmError, InvalidInput, Memory
 from dellm_langchain.store import DeLLMStore
+from dellm_langchain.tracked_reads import shown
 
 __all__ = ["one_database", "postgres_url"]
 
@@ -556,6 +557,22 @@ def test_an_item_is_forgotten_by_what_it_says_or_is_called(
     for gone in ("swordfish", "smith", "colours"):
         assert memory.scan(gone, files=False).clean
     assert memory.verify().ok
+
+
+def test_what_was_given_out_is_known_again_until_it_is_forgotten(memory: Memory) -> None:
+    store, owner = DeLLMStore(memory, index=None), (memory.identity, memory.id)
+    for key, said in (
+        ("a", "the spare key lies under the blue pot"),
+        ("b", "tea at four on sunday"),
+    ):
+        store.put(("n",), key, {"said": said})
+    first, second = (one.id for one in memory.items.get("store", [(("n",), "a"), (("n",), "b")]))
+    assert len(store.search(("n",))) == 2
+    memory.forget(ids=[first])  # before anybody asked what repeats it
+    assert shown.of(owner, "He said: the spare key lies under the blue pot.") == []
+    assert shown.of(owner, "She said: tea at four on sunday.") == [second]
+    store.put(("n",), "b", {"said": "nothing"})
+    assert shown.of(owner, "She said: tea at four on sunday.") == [second]
 
 
 def test_a_redacted_item_is_still_a_value(memory: Memory) -> None:
