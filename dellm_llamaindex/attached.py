@@ -12,7 +12,7 @@ from llama_index.core.bridge.pydantic import BaseModel, Field, PrivateAttr
 
 from dellm import InvalidInput, Memory
 
-from . import taps
+from . import purging, taps
 from .handles import Handle, Held, handle_of, open_once, opened
 from .tags import Owner, owner_of
 
@@ -41,6 +41,7 @@ class Attached(BaseModel):
         super().model_post_init(context)
         self._held = Held(self._open())
         taps.install()
+        purging.watch(self._held.memory)
 
     def _open(self) -> Memory:
         return opened(Handle(self.url, self.workspace, self.opened))
