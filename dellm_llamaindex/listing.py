@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
+from pydantic import BaseModel
 
 from . import origins
 from .scopes import Scope
@@ -21,7 +24,7 @@ def set_list(session: Session, messages: Sequence[ChatMessage], scope: Scope | N
     record is made from that; a reply or a tool's result that nobody saw made, from all before it.
     """
     here = session.window()
-    same = _shared(here, messages, session)
+    same = _shared(here, messages)
     stays = here.records[:same]
     rest = list(messages[same:])
     if not rest and same == len(here.records):
@@ -31,19 +34,30 @@ def set_list(session: Session, messages: Sequence[ChatMessage], scope: Scope | N
     origins.settle(session.memory, said, scope=scope)
 
 
-def _shared(here: Window, messages: Sequence[ChatMessage], session: Session) -> int:
-    """Return how many messages at the beginning of a list are those of the session."""
-    for at, (message, mine, record) in enumerate(
-        zip(messages, here.messages, here.records, strict=False)
-    ):
-        said, stored = tag_of(message), tag_of(mine)
-        digest = digest_of(message)
-        known = said is not None and said.owner == session.owner and said.digest == digest
-        if known and said is not None and said.record != record:
-            return at
-        if stored is None or stored.digest != digest:
+def _shared(here: Window, messages: Sequence[ChatMessage]) -> int:
+    """Return how many messages at the beginning of a list say what those of the session say.
+
+    What a message says counts, not the record it was: one object may stand in a list twice.
+    """
+    for at, (message, mine) in enumerate(zip(messages, here.messages, strict=False)):
+        known = tag_of(mine)
+        if known is None or known.digest != digest_of(message) or not _alike(message, mine):
             return at
     return min(len(messages), len(here.messages))
+
+
+def _alike(one: ChatMessage, other: ChatMessage) -> bool:
+    """Return whether a provider added the same to two messages; one may have been JSON meanwhile."""
+    ours, theirs = one.additional_kwargs, other.additional_kwargs
+    return ours == theirs or _written(ours) == _written(theirs)
+
+
+def _written(kwargs: dict[str, Any]) -> str:
+    return json.dumps(kwargs, default=_fields, skipkeys=True, sort_keys=True)
+
+
+def _fields(value: object) -> object:
+    return value.model_dump() if isinstance(value, BaseModel) else str(value)
 
 
 def reset(session: Session) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from llama_index.core.base.llms.types import ChatMessage
 
 import dellm
@@ -23,6 +25,12 @@ def ours(memory: dellm.Memory) -> Maker:
         return DeLLMMemory.from_defaults(memory, session, **options)  # type: ignore[arg-type] # as above
 
     return make
+
+
+@pytest.fixture(scope="module")
+def one_core() -> Iterator[dellm.Memory]:
+    with dellm.Memory.open(":memory:", embedder=None) as memory:
+        yield memory
 
 
 def user(text: str) -> ChatMessage:
@@ -121,11 +129,22 @@ def test_what_nobody_saw_made_depends_on_all_of_the_list_before_it(ours: Maker) 
 def test_a_message_that_was_changed_is_another_one(ours: Maker) -> None:
     memory = ours()
     memory.put_messages(talk("one", "two", "three"))
-    given = memory.get_all()
-    given[1].content = "two and a half"
-    memory.set(given)
+    listed = memory.get_all()
+    listed[1].content = "two and a half"
+    memory.set(listed)
     assert [it.content for it in memory.get_all()] == ["one", "two and a half", "three"]
-    assert records(memory.get_all())[0] == records(given)[0]
+    assert records(memory.get_all())[0] == records(listed)[0]
+
+
+def test_a_message_to_which_something_was_added_is_another_one(ours: Maker) -> None:
+    memory = ours()
+    memory.put_messages(talk("one", "two"))
+    listed = memory.get_all()
+    listed[0].additional_kwargs["name"] = "Ada"
+    were = records(listed)
+    memory.set(listed)
+    assert memory.get_all() == listed
+    assert not set(records(memory.get_all())) & set(were)
 
 
 def test_a_message_twice_in_a_list_is_two_messages(ours: Maker) -> None:
@@ -172,10 +191,10 @@ def test_later_changes_of_what_was_given_or_taken_change_nothing(ours: Maker) ->
     memory.set([put, reply("and this")])
     put.content = "changed"
     put.additional_kwargs["deep"]["a"].append(2)
-    for given in (memory.get(), memory.get_all()):
-        given[0].content = "changed"
-        given[0].additional_kwargs["deep"]["a"].append(2)
-        given.clear()
+    for listed in (memory.get(), memory.get_all()):
+        listed[0].content = "changed"
+        listed[0].additional_kwargs["deep"]["a"].append(2)
+        listed.clear()
     expected = ChatMessage(role="user", content="as it was", additional_kwargs={"deep": {"a": [1]}})
     assert memory.get_all()[0] == expected
 
@@ -196,10 +215,10 @@ def test_of_lists_that_are_set_at_once_one_holds_whole(ours: Maker) -> None:
 def test_a_list_that_was_erased_in_part_leaves_out_what_was_made_of_that(ours: Maker) -> None:
     memory = ours()
     memory.put_messages(talk("my zebra is striped", "so is yours"))
-    given = memory.get_all()
-    memory.forget(ids=records(given)[:1], scrub=False)
+    listed = memory.get_all()
+    memory.forget(ids=records(listed)[:1], scrub=False)
     assert memory.get_all() == []
-    memory.set([*given, user("something else")])  # an old list cannot bring it back
+    memory.set([*listed, user("something else")])  # an old list cannot bring it back
     assert [it.content for it in memory.get_all()] == ["something else"]
     assert not memory.core.scan("zebra", files=False).places
 
@@ -227,3 +246,30 @@ def test_what_is_no_list_of_messages_is_refused(ours: Maker, wrong: object) -> N
         with pytest.raises(dellm.InvalidInput):
             write(wrong)  # type: ignore[arg-type] # is what is tried
     assert memory.get_all() == [user("kept")]
+
+
+@settings(max_examples=40)
+@given(drawn=st.data())
+def test_any_lists_set_one_after_the_other_read_as_lists_and_lose_no_edge(
+    one_core: dellm.Memory, drawn: st.DataObject
+) -> None:
+    memory = DeLLMMemory.from_defaults(one_core, top_k=None)
+    holds: list[ChatMessage] = []
+    edges: dict[int, list[int]] = {}
+    for at in range(drawn.draw(st.integers(1, 5))):
+        there = memory.get_all()
+        taken = drawn.draw(st.lists(st.sampled_from(there), max_size=4)) if there else []
+        start = there[: drawn.draw(st.integers(0, len(there)))]
+        new = [user(f"said {at}"), reply(f"answered {at}")][: drawn.draw(st.integers(0, 2))]
+        way = drawn.draw(st.sampled_from([list, untagged]))
+        holds, were = way([*start, *taken, *new]), records(start)
+        memory.set(holds)
+        assert memory.get_all() == holds
+        assert records(memory.get_all())[: len(start)] == were
+        assert {id_: one_core.context_of(id_) for id_ in edges} == edges
+        edges |= {it.id: one_core.context_of(it.id) for it in one_core.history(memory.session_id)}
+    hidden = [it.id for it in one_core.history(memory.session_id)]
+    for id_ in hidden[:1]:
+        gone = set(memory.forget(ids=[id_], scrub=False).ids)
+        assert not gone & set(records(memory.get_all()))
+    assert one_core.verify().ok
