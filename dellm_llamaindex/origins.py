@@ -136,6 +136,7 @@ class _Making:
         self._outer = scope.outer() if scope is not None else set()
         self.made: list[Put] = []
         self.by_output: dict[Output, Put] = {}
+        self._given: list[Put] = []  # what tools gave, where it is told from no question
 
     def put(self, message: ChatMessage, draft: Draft) -> None:
         """Add the saying of a message, with its parents."""
@@ -149,6 +150,10 @@ class _Making:
             one.after = [it for it in self.made if it.message is not None]
             one.parents, one.inexact = list(self._before), True
         self._after_call(one, message)
+        one.after = list(dict.fromkeys([*one.after, *self._given]))
+        if self._is_given(message):
+            one.inexact = True
+            self._given.append(one)
         self.made.append(one)
         for output in one.outputs:
             self.by_output.setdefault(output, one)
@@ -198,9 +203,15 @@ class _Making:
         scope = self._scope
         if scope is None:
             return Flow(outputs=dict.fromkeys(told(message.content, None)))
-        flow = scope.everything() if scope.kind == "tool" else scope.begun.copy()
+        within = scope.kind == "tool" or self._is_given(message)
+        flow = scope.everything() if within else scope.begun.copy()
         flow.outputs.update(dict.fromkeys(told(message.content, scope)))
         return flow
+
+    def _is_given(self, message: ChatMessage) -> bool:
+        """Whether an agent stores what a tool gave as if a user had said it, after its call."""
+        asked = self._before is None and self._scope is not None and message.role.value == "user"
+        return asked and any(it.message and it.outputs for it in self.made)
 
     def _unseen(self) -> Flow | None:
         """Return what a message may be made from that nobody has seen made."""

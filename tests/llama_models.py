@@ -298,6 +298,13 @@ class RepeatingReasoner(RepeatingChat):
         return f"Thought: {said}\nAction: {tool}\nAction Input: {given}"
 
 
+class RepeatingCoder(RepeatingReasoner):
+    """Writes code that an agent executes, where its plan has a step, then answers."""
+
+    def _form(self, said: str, step: Step) -> str:
+        return f"{said}\n<execute>{repeated(said)}</execute>" if step else said
+
+
 class WordEmbedding(BaseEmbedding):
     """Vectors by counts of words, so that what shares words is near; no weights, always the same."""
 

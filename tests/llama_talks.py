@@ -15,7 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llama_index.core import VectorStoreIndex
-from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.agent.workflow import (
+    AgentWorkflow,
+    CodeActAgent,
+    FunctionAgent,
+    ReActAgent,
+)
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.chat_engine import (
     CondensePlusContextChatEngine,
@@ -33,6 +38,7 @@ from llama_models import (
     Refused,
     RepeatingCaller,
     RepeatingChat,
+    RepeatingCoder,
     RepeatingCompletion,
     RepeatingReasoner,
     Step,
@@ -322,6 +328,17 @@ def react_agent_at_once(kit: Kit, memory: BaseMemory, shared: str) -> Turn:
     return Agents(kit, agent, memory, shared, plans)
 
 
+async def execute(code: str) -> str:
+    """Execute code."""
+    return f"{fresh('T')} was printed by {repeated(code)}"
+
+
+def code_act_agent(kit: Kit, memory: BaseMemory, shared: str) -> Turn:
+    plans = ((), (["code"],), (["code"], ["code"]))
+    agent = CodeActAgent(code_execute_fn=execute, tools=[look], llm=kit.model(RepeatingCoder))
+    return Agents(kit, agent, memory, shared, plans)
+
+
 def handoff(kit: Kit, memory: BaseMemory, shared: str) -> Turn:
     first = caller(kit, name="first", description="Begins.", can_handoff_to=["second"])
     second = caller(kit, name="second", description="Ends.", can_handoff_to=["first"])
@@ -378,6 +395,7 @@ AGENTS = {
         model_error,
         react_agent,
         react_agent_at_once,
+        code_act_agent,
         handoff,
         handoff_with_state,
         engine_as_tool,
