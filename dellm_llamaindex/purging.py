@@ -1,21 +1,23 @@
-"""After a forget: what the process holds of a turn says so, and holds no text of retrieved nodes.
+"""What an open memory tells: what was forgotten, and what running code has read of it directly.
 
-The numbers of erased records stay, so that what is still made from them is refused.
+After a forget, what the process holds of a turn says so, and holds no text of retrieved nodes. The
+numbers of erased records stay, so that what is still made from them is refused.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from dellm import Memory, Receipt
 
 from .calls import calls
 from .documents import records_of
 from .flows import ERASED, Flow, Output
+from .prompts import known_to_be_all
 from .replies import leftovers
-from .scopes import Scope, every_outside, guard, scopes
+from .scopes import Scope, current, every_outside, guard, read, scopes
 from .tags import Owner, owner_of
 
 _watched: set[int] = set()  # open memories, by their identity
@@ -26,13 +28,22 @@ _once = threading.Lock()
 
 
 def watch(memory: Memory) -> None:
-    """Purge what is held in this process after every forget of an open memory."""
+    """Purge what is held in this process after every forget of an open memory, and note its reads."""
     with _once:
         if memory.identity in _watched:
             return
         _watched.add(memory.identity)
         _open.setdefault(owner_of(memory)[0], []).append(weakref.ref(memory))
     memory.after_forget(lambda receipt: purge(memory.workspace(receipt.workspace), receipt))
+    memory.after_read(lambda name, records: _given((owner_of(memory)[0], name), records))
+
+
+def _given(owner: Owner, records: Sequence[int]) -> None:
+    """Note what a tool, or a workflow of the user's own, has read of the memory itself."""
+    scope = current()
+    own = scope is not None and (scope.kind == "tool" or not known_to_be_all(scope))
+    if own or (scope is None and scopes.tools):  # a tool may have begun the thread that reads
+        read(owner, records, scope)
 
 
 def memory_of(owner: Owner) -> Memory | None:

@@ -154,6 +154,21 @@ def test_those_who_listen_are_told_of_every_forget_and_cannot_make_it_fail(memor
     assert heard == []
 
 
+def test_those_who_listen_are_told_what_every_read_returns(memory: Memory) -> None:
+    told: list[tuple[str, list[int]]] = []
+    memory.after_read(lambda workspace, ids: told.append((workspace, list(ids))))
+    memory.after_read(lambda workspace, ids: 1 / 0)
+    one = memory.remember("one word", thread="t")
+    other = memory.workspace("another")
+    two = other.remember("two words", thread="t")
+    memory.get(one.id)
+    memory.history("t")
+    memory.search("word", by="keyword")
+    memory.context("word", by="keyword")
+    list(other.export())
+    assert told == [*[("alex", [one.id])] * 4, ("another", [two.id])]
+
+
 WRONG: dict[str, Callable[[Any], object]] = {
     "no document": lambda here: here.take("docs", [1]),
     "no draft": lambda here: here.take("docs", [Foreign("a", Atom(known=1))]),

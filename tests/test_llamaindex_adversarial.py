@@ -480,10 +480,6 @@ def test_a_tool_that_reads_a_memory_in_a_thread_of_its_own_is_recorded(
     assert not place.missed()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a search of dellm.Memory itself passes no part of LlamaIndex; DeLLMRetriever's does",
-)
 def test_a_tool_that_searches_the_core_memory_itself_is_recorded(place: Place) -> None:
     core = place.core
     place.session("other").put(user("the treasure lies here"))

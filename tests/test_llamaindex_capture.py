@@ -327,6 +327,21 @@ async def test_what_a_tool_puts_into_a_memory_depends_on_the_call(
         assert core.history("notes")[0].id in core.dependents([one.id])
 
 
+async def test_a_tool_that_reads_the_memory_itself_depends_on_what_it_was_given(
+    core: Memory, memory: DeLLMMemory
+) -> None:
+    session(core, "other").put(user("a treasure lies here"))
+    session(core, "other").put(user("nothing at all"))
+
+    def find(text: str) -> str:
+        """Search all sessions."""
+        return f"{core.search('treasure', by='keyword')[0].record.text} for {text}"
+
+    await agent([find], ["find"]).run(user_msg="one", memory=memory)
+    result = next(one for one in core.history("main") if one.role == "tool")
+    assert set(core.context_of(result.id)) & {1, 2} == {1}
+
+
 async def test_results_of_calls_that_share_an_id_are_told_apart(
     core: Memory, memory: DeLLMMemory
 ) -> None:

@@ -55,7 +55,8 @@ class Engine:
         self.tips = Tips()
         self.identity = next(_OPENED)
         self.rebuilders: dict[str, Rebuilder] = {}
-        self.listeners = Listeners()
+        self.listeners = Listeners()  # of forgets
+        self.readers = Listeners()  # who is told what was read
         self.standing: dict[
             str, Standing
         ] = {}  # how workspaces were left by the last write of here

@@ -22,7 +22,7 @@ from . import (
     verify,
 )
 from . import scan as scanning
-from .arguments import check_text, check_whole, whole_numbers
+from .arguments import check_callable, check_text, check_whole, whole_numbers
 from .database import Filter
 from .encoding import decode, encode
 from .engine import Engine
@@ -57,6 +57,16 @@ class Recall:
         """Whether the memory was closed here."""
         return self._engine.closed
 
+    def after_read(self, call: Callable[[str, Sequence[int]], object]) -> None:
+        """Have a function called after every read of this open memory: the workspace, the records.
+
+        That is what context, search, get, history and export return. For adapters that keep what
+        running code was given. A bound method is held only as long as its object is used elsewhere;
+        a failure is nobody's.
+        """
+        check_callable(call, "call")
+        self._engine.readers.add(call)
+
     # context and search
 
     def context(
@@ -85,7 +95,9 @@ class Recall:
         storing.check_thread(thread)
         asked = self._query(query, vectors=by != "keyword" and k > 0)
         with self._engine.reading(self.id) as (tx, bound):
-            return contexts.choose(tx, bound, asked, thread, choice, self._now())
+            found = contexts.choose(tx, bound, asked, thread, choice, self._now())
+        self._engine.readers.tell(self.id, found.ids)
+        return found
 
     def _query(self, text: str, *, vectors: bool) -> contexts.Query:
         check_text(text, "query=")
@@ -119,6 +131,7 @@ class Recall:
                 rankings.append(search.by_keyword(tx, scope.ws, query, limit, keep))
             hits = rankings[0] if len(rankings) == 1 else search.fused(rankings, limit)
             found = reading.several(tx, scope, [id_ for id_, _ in hits], keep.at)
+        self._engine.readers.tell(self.id, list(found))
         return [Chosen(found[id_], score, by) for id_, score in hits if id_ in found]
 
     # reading
@@ -127,7 +140,9 @@ class Recall:
         """Return a record; NotFound when it is not there to be read."""
         check_whole(id_, "The id")
         with self._engine.reading(self.id) as (tx, scope):
-            return reading.get(tx, scope, id_, self._now())
+            found = reading.get(tx, scope, id_, self._now())
+        self._engine.readers.tell(self.id, [id_])
+        return found
 
     def history(
         self, thread: str, *, last: int | None = None, before: int | None = None
@@ -138,7 +153,9 @@ class Recall:
             if number is not None:
                 check_whole(number, name)
         with self._engine.reading(self.id) as (tx, scope):
-            return reading.thread(tx, scope, thread, self._now(), last=last, before=before)
+            found = reading.thread(tx, scope, thread, self._now(), last=last, before=before)
+        self._engine.readers.tell(self.id, [one.id for one in found])
+        return found
 
     def threads(self) -> dict[str, int]:
         """Return the threads by name, with the number of their records."""
@@ -149,6 +166,7 @@ class Recall:
         """Yield every record that may be read, by id; pages of them, no transaction stays open."""
         last = 0
         while page := self._page(last):
+            self._engine.readers.tell(self.id, [one.id for one in page])
             yield from page
             last = page[-1].id
 
