@@ -86,14 +86,10 @@ class Spans(BaseSpanHandler[BaseSpan]):
         if scope is not None and scope.key == id_ and scope.context:
             state_taps.ended(scope)
 
-    def new_span(self, *args: Any, **kwargs: Any) -> None:
-        """Make none: spans are kept in scopes."""
+    def _no_span(self, *args: Any, **kwargs: Any) -> None:
+        """Make no span: they are kept in scopes, and what would call this is overridden above."""
 
-    def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:
-        """Return none: see new_span."""
-
-    def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
-        """Return none: see new_span."""
+    new_span = prepare_to_exit_span = prepare_to_drop_span = _no_span
 
 
 def _scope(

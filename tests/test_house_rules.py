@@ -16,7 +16,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "core" / "dellm"
 LANGCHAIN = ROOT / "dellm_langchain"
-MODULES = sorted([*CORE.rglob("*.py"), *LANGCHAIN.rglob("*.py")])
+LLAMAINDEX = ROOT / "dellm_llamaindex"
+MODULES = sorted(path for one in (CORE, LANGCHAIN, LLAMAINDEX) for path in one.rglob("*.py"))
 # Names that say nothing of what is inside.
 VAGUE = {
     "utils",
@@ -61,7 +62,7 @@ def test_modules_are_short() -> None:
 
 
 def test_half_of_all_functions_are_under_twelve_lines() -> None:
-    for package, least in ((CORE, 300), (LANGCHAIN, 150)):
+    for package, least in ((CORE, 300), (LANGCHAIN, 150), (LLAMAINDEX, 150)):
         lengths = [length(one) for path in package.rglob("*.py") for one in functions(path)]
         assert len(lengths) > least
         assert statistics.median(lengths) < 12
@@ -242,6 +243,8 @@ def test_importing_the_library_loads_nothing_heavy() -> None:
         "langchain_core",
         "langgraph",
         "dellm_langchain",
+        "dellm_llamaindex",
+        "llama_index",
     }
     code = "import sys, dellm; print(' '.join(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -634,6 +634,7 @@ def imported(source: str, package: str = "dellm", *, at_once: bool = False) -> s
 
 
 LANGCHAIN = CORE.parents[1] / "dellm_langchain"
+LLAMAINDEX = CORE.parents[1] / "dellm_llamaindex"
 LANGCHAIN_LAYERS = (
     ("addresses", "boxes", "channels", "injection", "calls", "pairs", "objects"),
     ("shapes", "captured"),
@@ -678,7 +679,7 @@ def test_imports_flow_one_way_through_the_layers(
     assert imported("from . import memory\nfrom .recall import Recall") == {"memory", "recall"}
 
 
-@pytest.mark.parametrize("package", [CORE, LANGCHAIN])
+@pytest.mark.parametrize("package", [CORE, LANGCHAIN, LLAMAINDEX])
 def test_no_module_is_loaded_by_what_it_loads(package: Path) -> None:
     loads = modules(package, at_once=True)
     loads = {name: some for name, some in loads.items() if not name.startswith("__")}
