@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.memory import Memory
 from llama_models import RepeatingCompletion, SilentChat, fresh, own_tokens, tokens_in
 from llama_pausing import pause, resume
 from llama_talks import (
@@ -44,7 +45,7 @@ from taint import (
 )
 
 import dellm
-from dellm_llamaindex import DeLLMMemory, track
+from dellm_llamaindex import DeLLMChatStore, DeLLMMemory, track
 
 CLASSIC, RELEVANT = None, 5
 Opened = Callable[..., dellm.Memory]
@@ -232,6 +233,66 @@ def test_messages_that_no_longer_fit_are_not_taken_for_read(
     assert not talked.complaint(found)
     whole = sum(range(1, 16, 2))
     assert 8 <= len(found.true) <= whole
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("top_k", [2, 6])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_another_session_said_is_recorded_where_it_was_given(
+    talking: Callable[..., Talk], engine: str, top_k: int
+) -> None:
+    talked = talking(top_k=top_k, options={"across_sessions": True, "threshold": -1.0})
+    first, second = (
+        engine_turn(talked.kit, talked.session(name), engine, "achat") for name in ("one", "two")
+    )
+    for turn in (first, second, first, second):
+        talk(talked.kit, turn, 2)
+    assert not talked.complaint(found := measured(talked.core))
+    threads = {one.id: one.thread for one in talked.core.export()}
+    assert any({threads[of], threads[made]} == {"one", "two"} for of, made in found.true)
+
+
+@pytest.mark.parametrize("options", [{"last_n": 2}, {"threshold": -1.0}, {"by": "both"}])
+@pytest.mark.parametrize("name", ["simple", "condense_question", "function_agent"])
+def test_contexts_are_exact_whatever_is_chosen(
+    talking: Callable[..., Talk], name: str, options: dict[str, Any]
+) -> None:
+    talked = talking(top_k=2, options=options)
+    ran = talked.engine(name, "chat", 6) if name in ENGINES else talked.agent(name, "context", 4)
+    assert not talked.complaint(ran)
+
+
+@dataclass
+class StockTalk(Talk):
+    """A conversation with the stock Memory, which keeps its messages in a chat store of ours."""
+
+    def session(self, name: str) -> Any:
+        store = DeLLMChatStore(self.core)
+        return Memory.from_defaults(
+            session_id=name, chat_store=store, token_limit=1_000_000, tokenizer_fn=str.split
+        )
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_stock_memory_on_our_chat_store_misses_nothing_of_an_engine(
+    sqlite_url: str, opened: Opened, engine: str, way: str
+) -> None:
+    talked = StockTalk(sqlite_url, opened(sqlite_url).workspace("alex"))
+    found = talked.engine(engine, way, 3)
+    assert not told(talked.core, found.missed)
+    assert len(found.true) >= 8
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("agent", sorted(AGENTS))
+def test_a_stock_memory_on_our_chat_store_misses_nothing_of_an_agent(
+    sqlite_url: str, opened: Opened, agent: str
+) -> None:
+    talked = StockTalk(sqlite_url, opened(sqlite_url).workspace("alex"))
+    found = talked.agent(agent, "memory", 6)
+    assert not told(talked.core, found.missed)
+    assert len(found.true) >= 8
 
 
 # several turns at once
