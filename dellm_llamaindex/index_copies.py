@@ -16,7 +16,7 @@ from typing import Any
 from llama_index.core.data_structs.data_structs import IndexDict, IndexList, KeywordTable
 from llama_index.core.data_structs.document_summary import IndexDocumentSummary
 from llama_index.core.indices.base import BaseIndex
-from llama_index.core.schema import BaseNode
+from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo
 from llama_index.core.storage.docstore.types import BaseDocumentStore, RefDocInfo
 from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
@@ -84,14 +84,17 @@ class IndexKeeper:
         struct = self.index.index_struct
         if not isinstance(struct, _KINDS):
             return list(names)  # who knows what it made of them
-        summaries = _summaries(struct, names)
+        around = await hands.ask(_around, self.index.docstore, names)
+        every = [*names, *around]
+        summaries = _summaries(struct, every)
         left: list[str] = []
         for one in self.vectors:
-            held = summaries if isinstance(struct, IndexDocumentSummary) else names
+            held = summaries if isinstance(struct, IndexDocumentSummary) else every
             failed = await deleted(one, held, hands) if held else []
-            left += names if failed and held is summaries else failed
+            whole = set(failed).issubset(names) and held is not summaries
+            left += failed if whole or not failed else names
         done = [one for one in names if one not in left]
-        gone = [*done, *(summaries if done else ())]
+        gone = [*done, *([*around, *summaries] if done else ())]
         await hands.ask(take_out, self.index, gone)
         kept = await hands.ask(self._in_files, gone)
         return [*left, *(done if kept else ())]
@@ -114,6 +117,20 @@ def named_in(folder: Path, names: Sequence[str]) -> list[Path]:
 
 def _names(said: bytes, wanted: Sequence[bytes]) -> bool:
     return any(one in said for one in wanted)
+
+
+def _around(docstore: BaseDocumentStore, names: Sequence[str]) -> list[str]:
+    """Return the ids of the larger nodes that nodes were cut from: those say what they say."""
+    found: dict[str, None] = {}
+    inner = list(names)
+    while inner:
+        related = (
+            one.relationships.get(NodeRelationship.PARENT) for one in _nodes(docstore, inner)
+        )
+        parents = {one.node_id for one in related if isinstance(one, RelatedNodeInfo)}
+        inner = sorted(parents.difference(found, names))
+        found.update(dict.fromkeys(inner))
+    return list(found)
 
 
 def _summaries(struct: object, names: Sequence[str]) -> list[str]:

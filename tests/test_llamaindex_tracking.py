@@ -29,8 +29,14 @@ from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.node_parser import SentenceWindowNodeParser
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.response_synthesizers import TreeSummarize
-from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever
+from llama_index.core.schema import (
+    IndexNode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    TextNode,
+)
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import VectorStoreQuery
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
@@ -152,6 +158,36 @@ def test_a_whole_document_that_a_pipeline_keeps_goes_with_a_part_of_it(memory: M
     forgotten = track_.as_retriever(similarity_top_k=1).retrieve("Paris")
     memory.forget(ids=[forgotten[0].metadata["dellm_record"]])
     assert "Paris" not in all_of(index)
+
+
+@pytest.mark.parametrize("larger_ones_are_indexed", [False, True])
+def test_the_larger_nodes_that_a_node_was_cut_from_go_with_it(
+    memory: Memory, larger_ones_are_indexed: bool
+) -> None:
+    whole, half, other = (
+        chunk("Ann of Paris. Tea. Rome."),
+        chunk("Ann of Paris. Tea."),
+        chunk("Rome."),
+    )
+    leaves = [chunk("Ann of Paris."), chunk("Tea.")]
+    for inner, outer in ((half, whole), (other, whole), (leaves[0], half), (leaves[1], half)):
+        inner.relationships[NodeRelationship.PARENT] = outer.as_related_node_info()
+        inside = outer.relationships.setdefault(NodeRelationship.CHILD, [])
+        assert isinstance(inside, list)
+        inside.append(inner.as_related_node_info())
+    nodes = [whole, half, other, *leaves]
+    index = index_of(nodes if larger_ones_are_indexed else [*leaves, other])
+    index.docstore.add_documents(nodes)
+    tracked = track(index, memory)
+    merging = AutoMergingRetriever(
+        tracked.as_retriever(similarity_top_k=9), index.storage_context, simple_ratio_thresh=0.4
+    )
+    assert any("Paris" in one for one in texts(merging.retrieve("tea")))
+    found = tracked.as_retriever(similarity_top_k=9).retrieve("Paris")
+    memory.forget(ids=[record(found, "Ann of Paris.")])
+    assert "Paris" not in all_of(index)
+    assert sorted(texts(merging.retrieve("tea"))) == ["Rome.", "Tea."]
+    assert tracked.pending == []
 
 
 @pytest.mark.parametrize("how", ["insert", "insert_nodes", "ainsert", "ainsert_nodes", "refresh"])
