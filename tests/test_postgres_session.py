@@ -126,6 +126,23 @@ def test_a_connection_lost_before_the_commit_is_an_error_and_nothing_is_sent_twi
         assert tx.all("select name from label where ws = :ws", ws=scope.ws) == []
 
 
+def test_a_write_of_one_round_trip_outlives_connections_that_were_ended_while_they_lay_idle(
+    postgres_url: str, opened: Callable[..., Memory], trips: list[int]
+) -> None:
+    memory = opened(postgres_url, embedder=None).workspace("alex")
+    for number in range(3):
+        memory.conversations.add("chat", [Saying(Draft(f"said {number}", thread="chat"))])
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity "
+            "where datname = current_database() and pid <> pg_backend_pid()"
+        )
+    trips.clear()
+    memory.conversations.add("chat", [Saying(Draft("said 3", thread="chat"))])
+    assert len(trips) == 1
+    assert [one.text for one in memory.history("chat")] == [f"said {at}" for at in range(4)]
+
+
 def test_a_call_of_the_saver_takes_at_most_four_round_trips_on_average(
     postgres_url: str, opened: Callable[..., Memory], trips: list[int]
 ) -> None:

@@ -322,6 +322,7 @@ class PostgresDatabase:
                 timeout=30,
                 open=False,
                 configure=_configure,
+                check=_check,
             )
             self._pool.open(wait=True, timeout=30)
 
@@ -403,3 +404,13 @@ class PostgresDatabase:
 def _configure(connection: psycopg.Connection[Row]) -> None:
     connection.autocommit = True
     register_vector(connection)
+
+
+def _check(connection: psycopg.Connection[Row]) -> None:
+    """Raise OperationalError for a connection that the server has ended while it lay idle.
+
+    Without a round trip: it has said so and hung up, which takes two looks. A write that goes out
+    together with its commit could not be tried again.
+    """
+    connection.pgconn.consume_input()
+    connection.pgconn.consume_input()
