@@ -8,6 +8,7 @@ as libpq reads them (PGPASSWORD, ~/.pgpass).
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from typing import Any, NamedTuple
@@ -16,7 +17,6 @@ from weakref import WeakSet
 from dellm import InvalidInput, Memory
 from dellm.adapting import without_password
 
-_PROCESS = secrets.token_hex(4)  # tells the open memories of this process from those of others
 _IN_MEMORY = ":memory:"
 
 
@@ -32,9 +32,20 @@ class _Registry:
     """The open memories of this process. Thread-safe."""
 
     def __init__(self) -> None:
+        self.process = secrets.token_hex(4)  # tells what is open here from what is open elsewhere
         self._known: WeakSet[Memory] = WeakSet()
         self._opened: dict[str, Memory] = {}  # those that a handle opened: nobody else holds them
         self._guard = threading.RLock()
+        self._inherited: list[Memory] = []
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked process, where connections of the one before must not be used.
+
+        Nor closed, which would be seen there: so they stay where they are.
+        """
+        inherited = [*self._inherited, *self._known, *self._opened.values()]
+        self.__init__()  # type: ignore[misc] # all of it, locks included
+        self._inherited = inherited
 
     def add(self, memory: Memory) -> None:
         with self._guard:
@@ -60,6 +71,8 @@ class _Registry:
 
 
 _registry = _Registry()
+if hasattr(os, "register_at_fork"):  # a connection must not be used on both sides of a fork
+    os.register_at_fork(after_in_child=_registry.after_fork)
 
 
 def attach(memory: Memory) -> Memory:
@@ -133,4 +146,4 @@ def _held(url: str, workspace: str, opened_as: str) -> Held:
 
 
 def _named(memory: Memory) -> str:
-    return f"{_PROCESS}-{memory.identity}"
+    return f"{_registry.process}-{memory.identity}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -134,6 +135,21 @@ def test_a_memory_in_another_process_only_is_refused_by_name() -> None:
     one.core.close()
     with pytest.raises(dellm.InvalidInput, match="not open in this process"):
         DeLLMMemory.from_string(one.to_string())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork processes")
+def test_a_forked_process_opens_the_memory_anew(sqlite_url: str) -> None:
+    shown = in_another_process(
+        "import os\n"
+        "mine = DeLLMMemory.from_defaults(sys.argv[1], 'main')\n"
+        "written = mine.to_string()\n"
+        "child = os.fork()\n"
+        "if child: os.waitpid(child, 0)\n"
+        "other = DeLLMMemory.from_string(written)\n"
+        "print(other.core.identity == mine.core.identity, flush=True)",
+        sqlite_url,
+    )
+    assert shown.split() == ["False", "True"]
 
 
 def test_two_open_memories_of_one_file_are_told_apart(sqlite_url: str, opened: Opened) -> None:
