@@ -48,7 +48,8 @@ class DeLLMMemory(BaseMemory):
     what ChatMemoryBuffer gives: as much of the session's end as fits.
 
     The object is a handle: copies, pickles, `to_dict` and a workflow's Context mean the same
-    memory, and hold no message and no password. See handles.attach for other processes.
+    memory, and hold no message and no password; nor `tokenizer_fn`, for which the default stands
+    where the handle is read. See handles.attach for other processes.
     """
 
     url: str = Field(default="", description="Where the memory is, without a password.")
