@@ -67,8 +67,8 @@ class Shown:
             self._heard.add(memory.identity)
             for record, said in listed:
                 self._note(owner, record, said)
-            while self._runs > self._most and len(self._pieces) > 1:
-                self._drop(next(iter(self._pieces)))
+            while self._runs > self._most and len(self._of_record) > 1:
+                self._drop_all(next(iter(self._pieces))[:2])
         if fresh:
             memory.after_forget(partial(self._forgotten, memory.identity))
 
@@ -144,6 +144,11 @@ class Shown:
                 self._index.setdefault(one, set()).add(key)
         self._not_in_index.clear()
 
+    def _drop_all(self, record: tuple[Hashable, int]) -> None:
+        """Drop a record: half of one would pass for all of it when it is given out again."""
+        for key in list(self._of_record.get(record, ())):
+            self._drop(key)
+
     def _drop(self, key: _Key) -> None:
         piece = self._pieces.pop(key)
         self._runs -= len(piece.runs)
@@ -170,8 +175,7 @@ class Shown:
         owner = (identity, receipt.workspace)
         with self._guard:
             for record in receipt.ids:
-                for key in list(self._of_record.get((owner, record), ())):
-                    self._drop(key)
+                self._drop_all((owner, record))
 
 
 shown = Shown()

@@ -246,6 +246,17 @@ def test_only_so_much_is_kept_and_the_newest_of_it(lite: Memory) -> None:
     assert found == [False] * 16 + [True] * 4
 
 
+def test_what_only_half_was_kept_of_is_known_whole_when_it_is_given_out_again(lite: Memory) -> None:
+    first, second, third = (
+        f"{one} " + " ".join(f"word{one}x{at}" for at in range(50)) for one in range(3)
+    )
+    made, owner = shown_with(most=120, memory=lite)
+    made.note(lite, [(1, [first, second])])
+    made.note(lite, [(2, [third])])  # there is no room for all three
+    made.note(lite, [(1, [first, second])])
+    assert [made.of(owner, one) for one in (first, second)] == [[1], [1]]
+
+
 def test_nothing_is_kept_of_what_a_forget_took_and_it_can_be_said_anew(lite: Memory) -> None:
     text, record = of_a_vector_store(lite)
     owner = (lite.identity, lite.id)
