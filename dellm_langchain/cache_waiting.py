@@ -41,7 +41,8 @@ class Waiting:
             names = dict(self._kept.get((owner, runs[0]), {})) if runs else {}
         parents = list(asked)
         for name, ttl in names.items() if parents else ():
-            memory.items.put(FAMILY, [_again(memory, name, ttl, parents)])
+            if memory.items.put(FAMILY, [_again(memory, name, ttl, parents)]).refused:
+                memory.items.put(FAMILY, [Keep((), name)])  # it was forgotten just now
 
 
 def _again(memory: Memory, name: str, ttl: float | None, parents: Sequence[int | None]) -> Keep:

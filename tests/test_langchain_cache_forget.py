@@ -28,6 +28,8 @@ from one_postgres import one_database, postgres_url
 
 from dellm import Memory, Record
 from dellm_langchain import DeLLMCache, DeLLMChatMessageHistory, DeLLMSaver
+from dellm_langchain.cache_waiting import waiting
+from dellm_langchain.capture import captured
 
 __all__ = ["one_database", "postgres_url"]
 
@@ -391,3 +393,18 @@ def test_graphs_of_any_shape_forget_what_they_got_from_a_cache(memory: Memory, n
     memory.forget(STATEMENT)
     assert memory.scan(WORD, files=False).clean
     assert memory.verify().ok
+
+
+@on_sqlite
+def test_an_entry_goes_when_what_it_is_to_be_tied_to_was_just_forgotten(memory: Memory) -> None:
+    def answered(_: str) -> Any:
+        model.invoke("tell me")
+        return captured.around().runs
+
+    model = Parrot(cache=DeLLMCache(memory))
+    runs = RunnableLambda(answered).invoke("")
+    assert len(memory.items.search("llm")) == 1
+    asked = memory.remember("the question")
+    memory.forget(ids=[asked.id])  # between storing it and tying the entry to it
+    waiting.tie(memory, runs, [asked.id])
+    assert memory.items.search("llm") == []
