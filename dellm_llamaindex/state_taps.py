@@ -6,6 +6,7 @@ were, nothing is wrapped, and every run of a workflow depends on its whole sessi
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,9 +17,12 @@ from workflows.context.context_types import SerializedContext
 from workflows.context.pre_context import PreContext
 from workflows.context.state_store import InMemoryStateStore, StateStoreFacade
 
+from dellm import ContextForgotten
+
 from . import purging
 from .scopes import Scope, current
 from .state_cleaning import cleaned_context, forgotten, noted, sweep, take_notes, whole
+from .tags import Owner
 from .workflow_state import Store, changed, every_kept, items_of, kept, values_of
 
 _SEAMS: Mapping[type, tuple[str, ...]] = {
@@ -29,6 +33,9 @@ _SEAMS: Mapping[type, tuple[str, ...]] = {
 }
 _Args = tuple[Any, ...]
 _Named = dict[str, Any]
+
+
+_restored: weakref.WeakSet[PreContext[Any]] = weakref.WeakSet()
 
 
 class _Taps:
@@ -44,6 +51,7 @@ def install() -> None:
     for owner, name, wrapper in _WRAPPERS:
         wrapt.wrap_function_wrapper(owner, name, wrapper)
     purging.then(forgotten)
+    purging.then(_clean_restored)
     _Taps.done = True
 
 
@@ -145,7 +153,7 @@ def _from_dict(call: Callable[..., Any], _: Any, args: _Args, named: _Named) -> 
     return restore(*args, **named)
 
 
-def _restore(call: Callable[..., Any], _: Any, args: _Args, named: _Named) -> None:
+def _restore(call: Callable[..., Any], face: Any, args: _Args, named: _Named) -> None:
     """Let nothing that was erased back in with a Context's JSON."""
 
     def begin(
@@ -157,17 +165,37 @@ def _restore(call: Callable[..., Any], _: Any, args: _Args, named: _Named) -> No
         call(workflow, data, serializer)
 
     begin(*args, **named)
+    _restored.add(face)
 
 
 def _run(call: Callable[..., Any], context: Any, args: _Args, named: _Named) -> Any:
-    """Let nothing go on that was restored before a part of it was erased."""
+    """Let nothing go on that was restored before a part of it was erased.
+
+    Raises ContextForgotten for a run that was to be resumed.
+    """
     face = context._face  # noqa: SLF001 - what is about to run is kept nowhere else
     if isinstance(face, PreContext):
-        data = face.init_snapshot.model_dump()
-        clean = whole(cleaned_context(data))
-        if clean is not data:
-            face._init_snapshot = SerializedContext.model_validate(clean)  # noqa: SLF001 - as above
+        resumed = face.is_running
+        _clean(face)
+        if resumed and not face.is_running:
+            raise ContextForgotten(
+                "The run that this Context holds had read what is forgotten by now.",
+                remedy="Begin another run.",
+            )
     return call(*args, **named)
+
+
+def _clean(face: PreContext[Any]) -> None:
+    data = face.init_snapshot.model_dump()
+    clean = whole(cleaned_context(data))
+    if clean is not data:
+        face._init_snapshot = SerializedContext.model_validate(clean)  # noqa: SLF001 - as above
+
+
+def _clean_restored(_: Owner, __: set[int]) -> None:
+    """Clean the Contexts that were restored and have not run yet."""
+    for face in list(_restored):
+        _clean(face)
 
 
 def _save(call: Callable[..., Any], _: Any, args: _Args, named: _Named) -> Any:

@@ -449,6 +449,9 @@ class Waiting(Workflow):
 
     @step
     async def ask(self, ctx: Context, ev: StartEvent) -> StopEvent:
+        if await ctx.store.get("begun", default=None) is None:
+            await ctx.store.set("begun", True)
+            self.memory.get_all()
         await ctx.wait_for_event(Answering, waiter_event=Asking())
         self.memory.put(assistant("made of what was there before the break"))
         return StopEvent(result=None)
@@ -469,12 +472,13 @@ async def test_a_run_that_goes_on_where_another_stopped_depends_on_what_that_had
     if not known:
         del held["state"]["dellm"]
     await handler.cancel_run()
+    memory.put(user("said while it waited"))
     again = Waiting()
     again.memory = memory
     resumed = again.run(ctx=Context.from_dict(again, held))
     resumed.ctx.send_event(Answering(response="go on"))
     await resumed
-    assert made_of(core)[2] == (set() if known else {1})
+    assert made_of(core)[3] == ({1} if known else {1, 2})
 
 
 # the parts

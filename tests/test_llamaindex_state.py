@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,7 +23,7 @@ from llama_models import Refused, RepeatingCaller, Step, fresh, own_tokens, repe
 from llama_talks import given_context, look
 from pydantic import BaseModel
 
-from dellm import Memory
+from dellm import ContextForgotten, Memory
 from dellm_llamaindex import DeLLMMemory, cleaned_context, state_taps
 from dellm_llamaindex.state_cleaning import NOTES
 
@@ -177,21 +178,33 @@ async def test_a_context_written_down_before_a_forget_brings_nothing_back(
     assert not tokens_in(json.dumps(restored.to_dict()))
     made.llm.then()
     shown = len(made.llm.heard.prompts)
-    await made.run(user_msg="go on", ctx=restored)
+    await asyncio.wait_for(made.run(user_msg="go on", ctx=restored), 60)
     assert secret not in made.llm.heard.since(shown)
 
 
+@pytest.mark.parametrize("run", RUNS)
 async def test_a_context_restored_before_a_forget_and_run_after_it_brings_nothing_back(
-    core: Memory, memory: DeLLMMemory
+    core: Memory, memory: DeLLMMemory, run: str
 ) -> None:
-    made, context = await finished(memory)
+    made, context = await RUNS[run](memory)
     restored = Context.from_dict(made, json.loads(json.dumps(context.to_dict())))
     secret = secret_of(core)
     core.forget(ids=[1])
     made.llm.then()
     shown = len(made.llm.heard.prompts)
-    await made.run(user_msg="go on", ctx=restored)
+    await asyncio.wait_for(made.run(user_msg="go on", ctx=restored), 60)
     assert secret not in made.llm.heard.since(shown)
+
+
+async def test_a_run_restored_before_another_process_forgot_what_it_had_read_is_not_resumed(
+    core: Memory, memory: DeLLMMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, context = await paused(memory)
+    restored = Context.from_dict(made, json.loads(json.dumps(context.to_dict())))
+    monkeypatch.setattr("dellm_llamaindex.purging._then", [])  # as where nobody tells this one
+    core.forget(ids=[1])
+    with pytest.raises(ContextForgotten):
+        made.run(ctx=restored)
 
 
 async def test_what_an_agent_began_with_takes_the_place_of_a_state_that_goes(
