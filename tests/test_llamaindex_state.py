@@ -257,6 +257,27 @@ async def test_what_a_run_writes_late_of_what_was_forgotten_meanwhile_is_cleaned
     assert not core.history("main")
 
 
+async def test_what_a_tool_writes_late_of_what_it_had_read_is_cleaned_when_the_run_ends(
+    core: Memory, memory: DeLLMMemory
+) -> None:
+    other = session(core, "other")
+    other.put(ChatMessage(role="user", content=question()))
+
+    @given_context
+    async def copy_late(ctx: Context, text: str) -> str:
+        """Read, then write after a forget."""
+        said = other.get_all()[0].content
+        core.forget(ids=[1])
+        await ctx.store.set("state", {"noted": said})
+        return "done"
+
+    made = agent([copy_late], ["copy_late"], initial_state={"mood": "calm"})
+    context = Context(made)
+    await made.run(user_msg="copy it", memory=memory, ctx=context)
+    assert await context.store.get("state") == {"mood": "calm"}
+    assert [one.role for one in core.history("main")] == ["user", "assistant"]
+
+
 # what the state was made from
 
 
