@@ -41,9 +41,13 @@ def prompted(messages: Iterable[ChatMessage], scope: Scope | None) -> Output:
             unknown.append(message)
     if unknown:
         flow.add(everything(scope))
+    found: dict[Output, None] = {}
     for message in unknown if scope is not None else ():
         if message.role.value in _SAID and scope is not None:
-            flow.outputs[_found(message, scope)] = None
+            output = _found(message, scope)
+            output.made.outputs.update(found)  # those before it were a part of its prompt
+            found[output] = None
+    flow.outputs.update(found)
     return Output(flow, guessed=bool(unknown) and not known_to_be_all(scope))
 
 

@@ -18,11 +18,12 @@ from workflows.context.state_store import (
     create_cleared_state,
 )
 
-from dellm import DellmError, Memory
+from dellm import DellmError
 
 from .flows import ERASED
 from .handles import Handle, attach, opened
 from .purging import dead, mark
+from .retriever import memory_of
 from .state_records import gone, restored, written
 from .tags import Owner
 from .workflow_state import FIXED, Kept, Store, every_kept
@@ -125,16 +126,17 @@ def _stripped(payload: dict[str, Any], keys: set[str]) -> dict[str, Any]:
     return {**payload, "state_data": {**data, "_data": values}}
 
 
-def cleaned_context(data: dict[str, Any], memory: Memory | None = None) -> dict[str, Any]:
+def cleaned_context(data: dict[str, Any], memory: Any = None) -> dict[str, Any]:
     """Return a Context's JSON, as `Context.to_dict` gave it, without what was made from erased records.
 
     Values in its store go, and so does a run that was under way if it had read what is erased: that
     can not be resumed. With `memory`, JSON that does not say what it was made from, because it was
     written without this package, loses all that may hold text. Contexts are cleaned by themselves
-    when they are restored; this is for JSON that is kept. Raises StorageError.
+    when they are restored; this is for JSON that is kept. `memory` is a dellm.Memory or a
+    DeLLMMemory. Raises InvalidInput, StorageError.
     """
     if memory is not None:
-        attach(memory)
+        attach(memory_of(memory, "cleaned_context()"))
     state = data.get("state")
     notes = state.get(NOTES) if isinstance(state, dict) else None
     if not isinstance(state, dict) or not isinstance(notes, dict):

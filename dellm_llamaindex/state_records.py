@@ -16,7 +16,9 @@ from .flows import ERASED, Flow, Output
 from .handles import Handle, handle_of, opened
 from .purging import memory_of, watch
 from .scopes import guard
-from .tags import Owner, owner_of
+from .tags import Owner, owner_of, url_of
+
+UNKNOWN = -1  # a generation: whether the records are there has to be looked up
 
 
 class Flat:
@@ -57,8 +59,11 @@ def written(flow: Flow) -> dict[str, Any]:
     said: list[list[Any]] = []
     for owner, records in flat.records.items():
         memory = memory_of(owner)
-        if memory is None:
+        url = url_of(owner)
+        if memory is None and url is None:
             flat.unsure = True
+        elif memory is None:  # it was closed before this is written
+            said.append([url, owner[1], "", UNKNOWN, sorted(records)])
         elif records:
             generation = memory.checkpoints.generation()
             said.append([*handle_of(memory), generation, sorted(records)])

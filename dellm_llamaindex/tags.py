@@ -33,6 +33,11 @@ def owner_of(memory: Memory) -> Owner:
     return _numbers.setdefault(memory.url, memory.identity), memory.id
 
 
+def url_of(owner: Owner) -> str | None:
+    """Return the URL of a workspace's database, also where it is closed by now; None in memory."""
+    return next((url for url, number in list(_numbers.items()) if number == owner[0]), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Tag:
     """The record that a message was, and what the message said then."""

@@ -18,7 +18,7 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory
 from llama_models import RepeatingCompletion, SilentChat, fresh, own_tokens, tokens_in
-from llama_pausing import pause, resume
+from llama_pausing import go_on, pause, resume, stop
 from llama_talks import (
     AGENTS,
     ENGINES,
@@ -45,7 +45,7 @@ from taint import (
 )
 
 import dellm
-from dellm_llamaindex import DeLLMChatStore, DeLLMMemory, track
+from dellm_llamaindex import DeLLMChatStore, DeLLMMemory, cleaned_context, track
 
 CLASSIC, RELEVANT = None, 5
 Opened = Callable[..., dellm.Memory]
@@ -404,6 +404,27 @@ def test_a_run_that_waits_for_a_person_and_goes_on_in_another_process_misses_not
     assert not told(talked.core, found.missed)
     roles = [one.role for one in talked.core.history("main")]
     assert roles[-6:] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ends", ["early", "failed"])
+def test_a_run_that_stopped_and_left_things_behind_goes_on_in_another_process_exactly_enough(
+    sqlite_url: str, opened: Opened, ends: str
+) -> None:
+    talked = Talk(sqlite_url, opened(sqlite_url).workspace("alex"))
+    talked.engine("simple", "chat", 2)
+    written = _in_a_process(stop, sqlite_url, 50_000, ends)
+    again = _in_a_process(go_on, sqlite_url, 60_000, written)
+    found = measured(talked.core)
+    assert not told(talked.core, found.missed)
+    assert {one.role for one in talked.core.history("main")} == {"user", "assistant", "tool"}
+    first = talked.core.history("main")[0].id
+    gone = _gone(talked, [first])
+    talked.memory.forget(ids=[first])
+    assert gone & set(tokens_in(again))
+    cleaned = cleaned_context(json.loads(again), talked.memory)
+    assert not gone & set(tokens_in(json.dumps(cleaned)))
+    assert not in_tables(sqlite_url, gone)
 
 
 # forgetting
