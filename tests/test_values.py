@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import gc
+import re
 
+import pytest
+import regex
+
+from dellm import Memory
 from dellm.errors import SelectorError
-from dellm.values import contains, find, needle, quick, recognise, redact
+from dellm.values import Needle, contains, find, needle, quick, recognise, redact
 
 SAME = [
     ("+1 415 555 0142", "(415) 555-0142"),
@@ -241,3 +246,15 @@ def test_a_code_with_any_sign_inside_finds_itself(sign):
         found = find(wanted, f"it is {value}, keep it")
         assert [(one.start, one.end) for one in found] == [(6, 6 + len(value))]
         assert not contains(wanted, redact(f"it is {value}, keep it", found))
+
+
+def test_no_value_stays_in_the_process_when_it_was_forgotten_or_looked_for(memory: Memory) -> None:
+    value = "heliotrope" + "-" + "4711"
+    memory.remember(f"The code is {value}.")
+    memory.forget(memory.plan(value=value))
+    assert memory.scan(value, files=False).clean
+    gc.collect()
+    needles = [one for one in gc.get_objects() if isinstance(one, Needle)]
+    assert [one for one in needles if "heliotrope" in one.original] == []
+    kept = [*vars(re)["_cache"], *vars(regex)["_main"]._cache]
+    assert [one for one in kept if re.search(r"h\W+e\W+l\W+i\W+o\W+t", str(one))] == []

@@ -358,9 +358,12 @@ class Memory(Recall):
                 rebuilders=terms.rebuilders,
             )  # fmt: skip
 
-        receipt = rebuild_and_execute(self._engine, self.id, planned, terms)
-        self._engine.listeners.tell(receipt)  # before the clean-up: they write as well
-        return self._after(receipt, scrub=scrub)
+        try:
+            receipt = rebuild_and_execute(self._engine, self.id, planned, terms)
+            self._engine.listeners.tell(receipt)  # before the clean-up: they write as well
+            return self._after(receipt, scrub=scrub)
+        finally:
+            values.let_go()
 
     def _after(self, receipt: receipts.Receipt, *, scrub: bool | None) -> receipts.Receipt:
         wanted = scrub

@@ -19,6 +19,7 @@ from . import (
     receipts,
     search,
     storing,
+    values,
     verify,
 )
 from . import scan as scanning
@@ -235,7 +236,10 @@ class Recall:
         `files`.
         """
         check_text(value, "value=")
-        return scanning.scan(self._engine, self.id, value, files=files)
+        try:
+            return scanning.scan(self._engine, self.id, value, files=files)
+        finally:
+            values.let_go()
 
     def verify(self) -> verify.VerifyReport:
         """Check the audit chain and the consistency of what is stored."""

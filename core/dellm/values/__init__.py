@@ -11,6 +11,7 @@ from dellm.values.clauses import redact, redact_clause
 from dellm.values.described import Described, described, value_matches_description
 from dellm.values.kinds import Found, recognise
 from dellm.values.needle import Needle, needle
+from dellm.values.patterns import let_go
 from dellm.values.sentences import sentences
 from dellm.values.spans import Span, contains, find, quick
 from dellm.values.spellings import byte_spellings
@@ -25,6 +26,7 @@ __all__ = [
     "contains",
     "described",
     "find",
+    "let_go",
     "needle",
     "quick",
     "recognise",

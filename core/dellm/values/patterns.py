@@ -59,6 +59,17 @@ def finder(needle: Needle, region: str) -> Finder:
     return _FINDERS[needle.kind](needle, region)
 
 
+def let_go() -> None:
+    """Let go of all needles and of what was made from them, also in what Python keeps of patterns.
+
+    Values that a user has had forgotten are not to stay in the process.
+    """
+    finder.cache_clear()
+    dates.readings.cache_clear()
+    re.purge()
+    regex.purge()
+
+
 def _by_pattern(key: str, pattern: str) -> Finder:
     compiled = regex.compile(pattern)
 
