@@ -140,6 +140,16 @@ def test_a_reply_is_known_again_by_its_object_though_its_text_was_set_anew(
     assert made_of(core)[3] == {1}
 
 
+def test_a_part_of_a_reply_that_was_given_up_in_the_middle_is_made_from_the_prompt(
+    core: Memory, memory: DeLLMMemory
+) -> None:
+    memory.put(user("one"))
+    memory.put(user("two"))
+    part = next(RepeatingChat().stream_chat(memory.get_all()[:1]))
+    memory.put(part.message)
+    assert made_of(core)[3] == {1}
+
+
 def test_a_stored_message_put_again_is_made_from_the_one_it_was(
     core: Memory, memory: DeLLMMemory
 ) -> None:
