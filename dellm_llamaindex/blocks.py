@@ -24,6 +24,7 @@ from dellm import Atom, Draft, Item, Keep, Memory, Sources
 
 from . import flushed, scopes
 from .attached import Attached
+from .lines import turns
 from .tags import owner_of
 
 ALL = 1_000_000  # values of one block and session that are read
@@ -65,7 +66,8 @@ class DeLLMBlock(Attached, BaseMemoryBlock[str]):
 class MakingBlock(DeLLMBlock):
     """A memory block that has a model make something of messages, and keeps that.
 
-    Where that fails, the messages wait: they are taken in together with the next ones.
+    Where that fails, or one of them is forgotten meanwhile, the messages wait: they are taken in
+    together with the next ones. Those of one session are taken in one batch after the other.
     """
 
     llm: LLM = Field(default_factory=lambda: Settings.llm, description="The model that it asks.")
@@ -74,17 +76,22 @@ class MakingBlock(DeLLMBlock):
     """What is made: the kind of its records."""
 
     async def _add(self, thread: str, messages: list[ChatMessage], records: list[int]) -> None:
-        late = await asyncio.to_thread(self._late, thread)
-        known = {id_: one for one, id_ in [*late, *zip(messages, records, strict=True)]}
-        try:
-            await self._make(thread, list(known.values()), list(known))
-        except BaseException:
-            self._shelf(thread, WAITING).add([json.dumps(list(known))], ())
-            raise
+        async with turns.of((self.owner, self.kind, self.name, thread)):
+            late = await asyncio.to_thread(self._late, thread)
+            known = {id_: one for one, id_ in [*late, *zip(messages, records, strict=True)]}
+            done = False
+            try:
+                done = await self._make(thread, list(known.values()), list(known))
+            finally:
+                if not done:
+                    self._shelf(thread, WAITING).add([json.dumps(list(known))], ())
 
     @abstractmethod
-    async def _make(self, thread: str, messages: list[ChatMessage], records: list[int]) -> None:
-        """Make something of messages of a session, given with their records."""
+    async def _make(self, thread: str, messages: list[ChatMessage], records: list[int]) -> bool:
+        """Make something of messages of a session, given with their records.
+
+        Returns False where it could not be kept: what it was made from is no more.
+        """
 
     def _late(self, thread: str) -> list[tuple[ChatMessage, int]]:
         """Take the messages that wait, as far as they were not erased since."""

@@ -61,17 +61,18 @@ class DeLLMFactBlock(MakingBlock):
     def _shown(self, texts: Sequence[str]) -> str:
         return "\n".join(f"<fact>{one}</fact>" for one in texts)
 
-    async def _make(self, thread: str, messages: list[ChatMessage], records: list[int]) -> None:
+    async def _make(self, thread: str, messages: list[ChatMessage], records: list[int]) -> bool:
         shelf = self._shelf(thread)
         known = await asyncio.to_thread(shelf.all)
         parents = [*records, *(one.record.id for one in known)]
         found = await self._ask(self.fact_extraction_prompt_template, messages, known)
         there = {one.record.text for one in known}
         fresh = [one for one in found if one not in there]
-        if fresh:
-            await asyncio.to_thread(shelf.add, fresh, parents)
+        if fresh and not await asyncio.to_thread(shelf.add, fresh, parents):
+            return False
         if len(known) + len(fresh) > self.max_facts:
             await self._condense(shelf, messages, records)
+        return True
 
     async def _condense(
         self, shelf: Shelf, messages: list[ChatMessage], records: list[int]

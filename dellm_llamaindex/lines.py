@@ -1,4 +1,4 @@
-"""Calls from a loop that are made in the order in which they were asked for, off the loop."""
+"""What is done in the order in which it was asked for, from whatever loop and thread."""
 
 from __future__ import annotations
 
@@ -65,3 +65,57 @@ class Lines:
 
 
 lines = Lines()
+
+
+class Turn:
+    """Lets in one at a time, `async with`, in order."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Future[None]] = deque()
+        self._taken = False
+        self._guard = threading.Lock()
+
+    async def __aenter__(self) -> None:
+        with self._guard:
+            if not self._taken:
+                self._taken = True
+                return
+            mine: Future[None] = Future()
+            self._waiting.append(mine)
+        try:
+            await asyncio.wrap_future(mine)
+        except asyncio.CancelledError:
+            if not mine.cancel():
+                self._next()  # it was let in meanwhile
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._next()
+
+    def _next(self) -> None:
+        with self._guard:
+            while self._waiting:
+                one = self._waiting.popleft()
+                if one.set_running_or_notify_cancel():
+                    one.set_result(None)
+                    return
+            self._taken = False
+
+
+class Turns:
+    """The turns that are in use, by key."""
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[object, Turn] = WeakValueDictionary()
+        self._guard = threading.Lock()
+
+    def of(self, key: object) -> Turn:
+        """Return the turn of a key."""
+        with self._guard:
+            found = self._known.get(key)
+            if found is None:
+                found = self._known[key] = Turn()
+            return found
+
+
+turns = Turns()

@@ -68,21 +68,20 @@ class DeLLMSummaryBlock(MakingBlock):
     def _shown(self, texts: Sequence[str]) -> str:
         return "".join(texts)
 
-    async def _make(self, thread: str, messages: list[ChatMessage], records: list[int]) -> None:
+    async def _make(self, thread: str, messages: list[ChatMessage], records: list[int]) -> bool:
         shelf = self._shelf(thread)
         known = await asyncio.to_thread(shelf.all)
         before = self._shown([one.record.text for one in known])
         reply = await self.llm.achat([self._asked(before, messages)])
         text = (reply.message.content or "").strip()
-        if text:
-            await asyncio.to_thread(self._keep, shelf, text, known, records)
+        return not text or await asyncio.to_thread(self._keep, shelf, text, known, records)
 
-    def _keep(self, shelf: Shelf, text: str, known: Sequence[Item], records: Sequence[int]) -> None:
+    def _keep(self, shelf: Shelf, text: str, known: Sequence[Item], records: Sequence[int]) -> bool:
         """Keep a summary, made from all that the one before it was made from, it, and the records."""
         ids = [one.record.id for one in known]
         earlier = [parent for id_ in ids for parent in self.core.context_of(id_)]
         parents = list(dict.fromkeys([*earlier, *ids, *records]))
-        shelf.add([text], parents, name=NAME, metadata={"rebuild": self._rebuild})
+        return shelf.add([text], parents, name=NAME, metadata={"rebuild": self._rebuild})
 
     def _asked(self, before: str, messages: Sequence[ChatMessage]) -> ChatMessage:
         said = "\n".join(f"{one.role.value}: {text_of(one)}" for one in messages)

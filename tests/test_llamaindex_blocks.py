@@ -252,6 +252,59 @@ async def test_the_prompts_may_be_given_as_texts(local: Memory, llm: Told) -> No
 # summaries
 
 
+class Counting(Told):
+    """Takes its time, and says how many prompts it has seen."""
+
+    @llm_chat_callback()
+    async def achat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponse:
+        await asyncio.sleep(0.02)
+        self.then(facts(f"fact {len(self.prompts)}"))
+        return self.say(messages)
+
+
+@pytest.mark.parametrize("kind", [DeLLMFactBlock, DeLLMSummaryBlock])
+async def test_batches_that_are_given_at_once_are_taken_in_one_after_the_other(
+    kind: type[DeLLMFactBlock | DeLLMSummaryBlock], memory: Memory
+) -> None:
+    slow = Counting()
+    block = kind(memory, llm=slow)
+    given = [asyncio.create_task(block.aput([user(f"No {at}")], session_id="s")) for at in range(6)]
+    await asyncio.sleep(0.03)
+    given[3].cancel()  # its message is not taken in, or waits
+    await asyncio.gather(*given, return_exceptions=True)
+    elsewhere = [
+        asyncio.to_thread(asyncio.run, block.aput([user(one)], session_id="s")) for one in "xy"
+    ]
+    await asyncio.gather(*elsewhere)
+    last = (await asyncio.to_thread(block._shelf("s").all))[-1].record
+    for said in ("No 0", "No 5", "x", "y"):
+        assert last.id in memory.dependents([id_of(memory, said)])
+    assert f"fact {len(slow.prompts) - 2}" in slow.prompts[-1]
+
+
+@pytest.mark.parametrize("kind", [DeLLMFactBlock, DeLLMSummaryBlock])
+async def test_what_else_was_said_is_taken_in_later_where_something_is_forgotten_meanwhile(
+    kind: type[DeLLMFactBlock | DeLLMSummaryBlock], memory: Memory
+) -> None:
+    class Slow(Told):
+        @llm_chat_callback()
+        async def achat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponse:
+            if not self.prompts:
+                await asyncio.to_thread(memory.forget, "My PIN is 1234")
+            return self.say(messages)
+
+    slow = Slow()
+    slow.then(facts("a baker with the PIN 1234"), facts("a baker"))
+    block = kind(memory, llm=slow)
+    await block.aput([user("My PIN is 1234"), user("I bake")], session_id="s")
+    assert await block.aget(session_id="s") == ""
+    await block.aput([user("Hello")], session_id="s")
+    assert "I bake" in slow.prompts[-1]
+    assert "1234" not in slow.prompts[-1]
+    assert "a baker" in await block.aget(session_id="s")
+    assert memory.scan("1234", files=False).clean
+
+
 async def test_a_summary_is_made_from_all_that_it_sums_up(memory: Memory, llm: Told) -> None:
     block = DeLLMSummaryBlock(memory, llm=llm)
     llm.then("first", "second")
