@@ -113,7 +113,7 @@ class Reading:
 
         The digest is keyed, so that it says nothing of what was erased.
         """
-        said = json.dumps(exact_json.plain(message), sort_keys=True)
+        said = exact_json.sorted_text(message)
         digest = self._session.memory.items.digest([said])[:32]
         self._said[digest] += 1
         return f"adopted:{digest}:{self._said[digest]}"

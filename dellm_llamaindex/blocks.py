@@ -25,6 +25,7 @@ from dellm import Atom, Draft, Item, Keep, Memory, Sources
 from . import flushed, scopes
 from .attached import Attached
 from .lines import turns
+from .messages import checked
 from .tags import owner_of
 
 ALL = 1_000_000  # values of one block and session that are read
@@ -47,10 +48,12 @@ class DeLLMBlock(Attached, BaseMemoryBlock[str]):
         """Take in messages of a session; those that were erased meanwhile are left out."""
         if from_short_term_memory and not self.accept_short_term_memory:
             return
-        await self._take_in(list(messages), session_id or flushed.session_of(messages))
+        given = checked(messages)
+        await self._take_in(given, session_id or flushed.session_of(given))
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        await self._take_in(list(messages), flushed.session_of(messages))
+        given = checked(messages)
+        await self._take_in(given, flushed.session_of(given))
 
     async def _take_in(self, messages: list[ChatMessage], session_id: str | None) -> None:
         thread = session_id or flushed.NO_SESSION

@@ -20,6 +20,7 @@ from . import origins, scopes
 from .attached import Attached
 from .lines import lines
 from .listing import set_list
+from .messages import checked
 from .scopes import Scope
 from .sessions import Session, Window
 from .tags import Owner, tag_of
@@ -76,10 +77,9 @@ class DeLLMChatStore(Attached, AsyncDBChatStore):
         found = await self._off(key, lambda: self._window(key, status))
         if status is MessageStatus.ACTIVE:
             _seen.set((self.owner, key, tuple(found.records)))
-        start = offset or 0
-        messages = (
-            found.messages[start:] if limit is None else found.messages[start : start + limit]
-        )
+        messages = found.messages[max(offset or 0, 0) :]
+        if limit is not None and limit >= 0:
+            messages = messages[:limit]
         scopes.given(messages, scope)
         return messages
 
@@ -118,7 +118,7 @@ class DeLLMChatStore(Attached, AsyncDBChatStore):
         self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
     ) -> None:
         """Add messages, in one transaction."""
-        scope, given = self._from_here(), list(messages)
+        scope, given = self._from_here(), checked(messages)
         if given:
             await self._write(key, lambda: self._add(key, given, status, scope))
 
@@ -143,7 +143,7 @@ class DeLLMChatStore(Attached, AsyncDBChatStore):
 
         What the list and the session begin with alike stays what it is.
         """
-        scope, given = self._from_here(), list(messages)
+        scope, given = self._from_here(), checked(messages)
         await self._write(key, lambda: self._set(key, given, status, scope))
 
     def _set(

@@ -15,13 +15,16 @@ from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
 from importlib import import_module
-from io import IOBase
+from io import IOBase, TextIOBase
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from llama_index.core.base.llms import types
 from pydantic import AnyUrl, BaseModel
+
+from dellm import InvalidInput
 
 _MARK = "!"
 _HOME = types.__name__  # classes of this module are named without it
@@ -36,12 +39,30 @@ _TEXTS: dict[str, tuple[type, Callable[[Any], Any]]] = {
     "uuid": (UUID, UUID),
     "decimal": (Decimal, Decimal),
 }
+# Numbers of other classes, such as NumPy's, are kept as what they say.
+_NUMBERS: dict[type, Callable[[Any], Any]] = {bool: bool, Integral: int, Real: float}
 _LISTS: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 def dump(value: Any) -> bytes:
-    """Return a value as ASCII JSON. What has no form here is kept as its `str`."""
-    return json.dumps(plain(value), ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    """Return a value as ASCII JSON. What has no form here is kept as its `str`.
+
+    Raises InvalidInput for what holds itself, or is nested too deeply.
+    """
+    return _written(value, separators=(",", ":")).encode("ascii")
+
+
+def sorted_text(value: Any) -> str:
+    """Return what `dump` writes as a text that is the same for equal values. Raises InvalidInput."""
+    return _written(value, sort_keys=True)
+
+
+def _written(value: Any, **options: Any) -> str:
+    try:
+        return json.dumps(plain(value), ensure_ascii=True, **options)
+    except RecursionError:
+        deep = InvalidInput("The message is nested too deeply to be kept.")
+    raise deep
 
 
 def load(data: bytes) -> Any:
@@ -84,22 +105,27 @@ def _other(value: Any) -> Any:
     for name, kind in _LISTS.items():
         if isinstance(value, kind):
             return {_MARK: name, "of": [plain(one) for one in value]}
+    if isinstance(value, TextIOBase):
+        return _read(value)
     if isinstance(value, bytes | bytearray | memoryview | IOBase):
         return {_MARK: "bytes", "of": base64.b64encode(_bytes(value)).decode("ascii")}
     for name, (kind, _) in _TEXTS.items():
         if isinstance(value, kind):
             return {_MARK: name, "of": str(value)}
-    return next((kind(value) for kind in (bool, int, float) if isinstance(value, kind)), str(value))
+    kind = next((one for one in _NUMBERS if isinstance(value, one)), None)
+    return str(value) if kind is None else _NUMBERS[kind](value)
 
 
 def _bytes(value: Any) -> bytes:
-    """Return bytes, or what a stream holds, which is left where it was."""
-    if not isinstance(value, IOBase):
-        return bytes(value)
-    at = value.tell()
-    value.seek(0)
-    found = bytes(value.read())
-    value.seek(at)
+    return bytes(_read(value) if isinstance(value, IOBase) else value)
+
+
+def _read(stream: Any) -> Any:
+    """Return what a stream holds, which is left where it was."""
+    at = stream.tell()
+    stream.seek(0)
+    found = stream.read()
+    stream.seek(at)
     return found
 
 

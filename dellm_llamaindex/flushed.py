@@ -7,7 +7,6 @@ was made from: it depends on all that was said before it in its session.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -118,7 +117,7 @@ class _Names:
 
         The digest is keyed, so that it says nothing of what was erased.
         """
-        said = json.dumps(exact_json.plain(message), sort_keys=True)
+        said = exact_json.sorted_text(message)
         name = f"{_NAME}{self._memory.items.digest([said])[:32]}"
         if again:
             return f"{name}:1"

@@ -19,13 +19,13 @@ from llama_index.core.memory.types import BaseMemory
 from llama_index.core.utils import get_tokenizer
 
 from dellm import InvalidInput, Memory, Plan, Receipt
-from dellm.adapting import Choice, check_iterable
+from dellm.adapting import Choice
 
 from . import documents, scopes, taps
 from .choosing import Wanted, chosen
 from .handles import Handle, Held, handle_of, open_once, opened
 from .listing import reset, set_list
-from .messages import text_of
+from .messages import checked, text_of
 from .scopes import Scope
 from .sessions import Session
 from .trimming import counter_of
@@ -216,11 +216,11 @@ class DeLLMMemory(BaseMemory):
 
     def put_messages(self, messages: Sequence[ChatMessage]) -> None:
         """Add messages, in one transaction."""
-        self._put(_checked(messages), scopes.current())
+        self._put(checked(messages), scopes.current())
 
     async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
         """As put_messages."""
-        await self._off(self._put, _checked(messages))
+        await self._off(self._put, checked(messages))
 
     def _put(self, messages: list[ChatMessage], scope: Scope | None) -> None:
         if messages:
@@ -233,12 +233,12 @@ class DeLLMMemory(BaseMemory):
         dropped from it, and what follows in the list is added. Dropping is not forgetting: see
         `reset`.
         """
-        set_list(self._session, _checked(messages), scopes.current())
+        set_list(self._session, checked(messages), scopes.current())
 
     async def aset(self, messages: list[ChatMessage]) -> None:
         """As set."""
         await self._off(
-            lambda given, scope: set_list(self._session, given, scope), _checked(messages)
+            lambda given, scope: set_list(self._session, given, scope), checked(messages)
         )
 
     def reset(self) -> None:
@@ -302,11 +302,3 @@ def _limit(token_limit: int | None, llm: LLM | None) -> int:
     if llm is not None:
         return token_limit or int(llm.metadata.context_window * TOKEN_SHARE)
     return TOKEN_LIMIT if token_limit is None else token_limit
-
-
-def _checked(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    check_iterable(messages, "messages=")
-    found = list(messages)
-    if not all(isinstance(one, ChatMessage) for one in found):
-        raise InvalidInput("What is to be added are ChatMessages.")
-    return found

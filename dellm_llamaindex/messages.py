@@ -7,7 +7,7 @@ plain or because it was redacted, is a message of one text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from llama_index.core.base.llms.types import (
@@ -18,7 +18,8 @@ from llama_index.core.base.llms.types import (
     TextBlock,
 )
 
-from dellm import Draft
+from dellm import Draft, InvalidInput
+from dellm.adapting import check_iterable
 
 from . import exact_json
 from .tags import answered_call
@@ -62,6 +63,15 @@ class Stored(Protocol):
     @property
     def metadata(self) -> Mapping[str, Any]:
         """Return which call a tool's result answers."""
+
+
+def checked(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """Return messages as a list; InvalidInput where there is anything else among them."""
+    check_iterable(messages, "messages=")
+    found = list(messages)
+    if not all(isinstance(one, ChatMessage) for one in found):
+        raise InvalidInput("What is to be added are ChatMessages.")
+    return found
 
 
 def draft_of(message: ChatMessage, thread: str, framework_id: str | None = None) -> Draft:

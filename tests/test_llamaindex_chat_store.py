@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import io
 import itertools
 import json
 import pickle
@@ -11,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ToolCallBlock
@@ -190,6 +192,13 @@ async def test_pages_are_read(store: AsyncDBChatStore) -> None:
     assert said(await store.get_messages("s", limit=3, offset=8)) == ["8", "9"]
     assert said(await store.get_messages("s", limit=3, offset=20)) == []
     assert said(await store.get_messages("s", limit=0)) == []
+
+
+async def test_a_number_below_none_is_none(store: AsyncDBChatStore) -> None:
+    await store.add_messages("s", talk())
+    texts = [one.content for one in await store.get_messages("s", limit=2, offset=-1)]
+    assert texts == ["one", "two"]
+    assert len(await store.get_messages("s", limit=-1)) == 4
 
 
 async def test_the_keys_are_those_with_messages(store: AsyncDBChatStore) -> None:
@@ -493,6 +502,36 @@ async def test_ids_are_told_of_what_it_was_given_or_gave(local: Memory) -> None:
     assert other.id_of(one) is None
     with pytest.raises(InvalidInput, match="empty"):
         await store.add_message(" ", one)
+
+
+async def test_what_is_no_message_is_refused_without_a_word_of_it(local: Memory) -> None:
+    store, block = DeLLMChatStore(local), DeLLMVectorBlock(local)
+    own: dict[str, Any] = {}
+    own["own"] = own
+    turned = ChatMessage("my secret", role="user")
+    turned.additional_kwargs = own
+    for wrong in ("my secret", None, {"role": "user", "content": "my secret"}, turned):
+        writes = [
+            lambda one=wrong: store.add_message("s", one),
+            lambda one=wrong: store.add_messages("s", [user("hello"), one]),
+            lambda one=wrong: store.set_messages("s", [user("hello"), one]),
+            lambda one=wrong: block.aput([one], session_id="s"),
+        ]
+        for write in writes:
+            with pytest.raises(InvalidInput) as caught:
+                await write()
+            assert "secret" not in f"{caught.value!r} {caught.value.__cause__!r}"
+    assert list(local.export()) == []
+
+
+async def test_text_streams_and_numbers_of_other_classes_are_kept_as_what_they_say(
+    local: Memory,
+) -> None:
+    store = DeLLMChatStore(local)
+    said = {"text": io.StringIO("abc"), "count": np.int64(3), "share": np.float32(0.5)}
+    await store.add_message("s", ChatMessage("hello", role="user", additional_kwargs=said))
+    [found] = await store.get_messages("s")
+    assert found.additional_kwargs == {"text": "abc", "count": 3, "share": 0.5}
 
 
 # lines
