@@ -24,7 +24,6 @@ from .cache_replies import cached_replies, reply_id
 from .cache_shelf import Shelf, entry_of
 from .cache_sources import outside
 from .cache_values import dump_generations, load_generations
-from .cache_waiting import FAMILY, waiting
 from .call_batches import started, with_prompt
 from .call_configs import Configurable, given_configs
 from .calls import Call
@@ -33,7 +32,9 @@ from .options import checked_key, checked_serde, checked_ttl, minutes
 from .running import SERDE, Here, here
 from .tenants import Tenanted
 from .tracked_reads import shown
+from .waiting_values import waiting
 
+FAMILY = "llm"
 ASKED = 32  # prompts that were asked for in one context and not answered yet
 
 _asked: ContextVar[Mapping[int, uuid.UUID]] = ContextVar("dellm_asked")
@@ -126,7 +127,7 @@ class DeLLMCache(Tenanted, BaseCache):
             self._shelf.put(at, [keep], made.trusted)
         if atom.id is not None:
             if not at.inside and not every:
-                waiting.note(at.owner, captured.around().runs, name, minutes(self._ttl))
+                waiting.note(at.owner, captured.around().runs, [atom.id])
             for message in _messages(return_val):
                 cached_replies.note(at.owner, message, atom.id, given=False)
 

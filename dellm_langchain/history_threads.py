@@ -16,7 +16,6 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from dellm import Held, InvalidInput, Memory, Said, Saying
 
 from .addresses import thread_name
-from .cache_waiting import waiting
 from .calls import Call
 from .capture import captured
 from .giving import unanswered
@@ -28,6 +27,7 @@ from .pairs import repaired
 from .reads import reads
 from .running import here
 from .tracked_reads import Quoted, shown
+from .waiting_values import waiting
 
 AHEAD = 16  # messages of a thread that are read at a time where its end does not do
 

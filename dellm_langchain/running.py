@@ -25,6 +25,7 @@ from .calls import Call
 from .capture import captured
 from .channels import Channels
 from .early_values import Early, early_values
+from .history_turns import turns
 from .messages import draft_of
 from .objects import Objects
 from .origins import Origins
@@ -81,7 +82,7 @@ class Here:
         `call`: it is just what a model replied to this call. Until then no other write of the thread can change what is known of its objects.
         """
         if not self.inside:
-            yield Made(self._only_read())
+            yield Made(self._only_read(given=call is None))
         elif self.kept is None:
             yield from self._of_state(None)
         else:
@@ -181,8 +182,13 @@ class Here:
     def _noted(self) -> list[Atom]:
         return read(self.owner, self._places())
 
-    def _only_read(self) -> Sources | None:
+    def _only_read(self, *, given: bool) -> Sources | None:
+        """Return what the run has read; `given`: also the messages that histories gave to it."""
         noted = self._noted()
+        if given:
+            turn = turns.read_in(captured.around().runs, self.owner)
+            records = dict.fromkeys(it.record for one in turn for it in one.named.values())
+            noted += [Atom(known=one, unsure=True) for one in records]
         return Sources(also=tuple(noted), inexact=True) if noted else None
 
 

@@ -30,6 +30,7 @@ from dellm import Atom, ContextForgotten, InvalidInput, Items, Keep, Memory, Sou
 from dellm import Item as Kept
 from dellm.adapting import whole_numbers
 
+from .capture import captured
 from .options import checked_interval, checked_key, checked_ttl_config
 from .running import Here, here
 from .store_batch import Batch, Listing
@@ -40,6 +41,7 @@ from .store_sweeping import Sweeper
 from .store_values import draft_of, found_of, item_of
 from .tenants import Tenanted
 from .tracked_reads import shown
+from .waiting_values import waiting
 
 FAMILY = "store"
 EVERY = 5  # minutes between two sweeps, where nothing else was said
@@ -231,6 +233,9 @@ class DeLLMStore(Tenanted, BaseStore):
             # What the caller says was not looked at in the generation that a run's sources are of.
             trusted = -1 if self._parents else made.trusted
             written = items.put(FAMILY, keeps, thread=now.thread, trusted=trusted)
+        if not now.inside:  # what a chain is asked is stored after it
+            kept = [one.atom.id for one in keeps if one.atom is not None and one.atom.id]
+            waiting.note(now.owner, captured.around().runs, kept)
         if self._parents and written.refused:
             raise ContextForgotten("What the item was made from is not there any more.")
 

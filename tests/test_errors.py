@@ -206,6 +206,7 @@ VERBS: dict[str, dict[str, Any]] = {
         "offset": 0,
     },
     "items.spaces": {"family": "store"},
+    "items.tie": {"records": [1], "parents": [1]},
     "items.sweep": {"family": "store"},
     "items.clear": {"family": "store", "prefix": ("a",)},
     "items.digest": {"parts": ["a", "b"]},

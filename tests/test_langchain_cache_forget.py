@@ -28,8 +28,8 @@ from one_postgres import one_database, postgres_url
 
 from dellm import Memory, Record
 from dellm_langchain import DeLLMCache, DeLLMChatMessageHistory, DeLLMSaver
-from dellm_langchain.cache_waiting import waiting
 from dellm_langchain.capture import captured
+from dellm_langchain.waiting_values import waiting
 
 __all__ = ["one_database", "postgres_url"]
 

@@ -7,12 +7,13 @@ reply nor the plan by value can tell what it was made of, only an edge.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from agents import at
 from chain_ways import Ways
-from documents import CANARY, SECRET, Words
+from documents import CANARY, DIMENSIONS, SECRET, Words
 from graphs import HEARD, Parrot
 from langchain.agents import create_agent
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -220,6 +221,40 @@ def test_a_cached_reply_that_no_thread_keeps_goes_with_what_it_was_made_from(
     way(chain, [HumanMessage(SECRET)])
     assert len(HEARD) == heard + 1
     assert memory.verify().ok
+
+
+@pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory")
+@pytest.mark.parametrize("way", [ways.invoke, ways.astream])
+@pytest.mark.parametrize("stock", [False, True])
+def test_an_item_that_a_chain_keeps_goes_with_what_the_chain_was_asked_and_given(
+    memory: Memory, way: Callable[[Any, Any], None], *, stock: bool
+) -> None:
+    """What it was asked is stored at its end only."""
+    store = DeLLMStore(memory, index={"dims": DIMENSIONS, "embed": Words()})
+
+    def keep(said: Any) -> Any:
+        for one in said.to_messages() if hasattr(said, "to_messages") else said:
+            store.put(("alex", str(len(said))), one.text[-3:], {"text": one.text[::-1]}, ttl=60)
+        return said
+
+    inner = RunnableLambda(keep) | RunnableLambda(lambda _: AIMessage("done"))
+    chain: Any = with_memory(inner, memory, k=0, last=9)
+    if stock:
+        history = partial(DeLLMChatMessageHistory, memory)
+        chain = RunnableWithMessageHistory(inner, history)
+    for text in ("apples", SECRET, "what was it?"):
+        way(chain, [HumanMessage(text)])
+    held = store.search(("alex",), query="apples"[::-1], limit=99)
+    assert len([one for one in held if BACKWARDS in str(one.value)]) == 2
+    memory.forget(ids=[the(memory, SECRET, role="user")])
+    assert memory.scan(BACKWARDS, files=False).places == ()
+    assert memory.verify().ok
+    found = store.search(("alex",), query="apples"[::-1], limit=99)
+    assert [(one.value, one.namespace) for one in found] == [
+        ({"text": "selppa"}, ("alex", "1")),
+    ]
+    assert found[0].score is not None
+    assert found[0].score > 0.9
 
 
 def test_a_cached_reply_to_a_prompt_that_a_chain_made_goes_with_what_the_chain_was_given(

@@ -246,6 +246,7 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
     "items.put": lambda m, _: each(
         lambda one: m.items.put("store", [Keep(("a%",), "zanzibar", made_of(one))]), (1, 9, 99)
     ),
+    "items.tie": lambda m, _: m.items.tie(list(IDS), [1, 9, 99]),
     "items.sweep": lambda m, _: m.items.sweep("store"),
     "items.clear": lambda m, _: m.items.clear("store", ("a",)),
     "checkpoints.copy_thread": lambda m, _: m.checkpoints.copy_thread("a%", "copy"),

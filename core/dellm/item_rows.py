@@ -59,6 +59,14 @@ def delete(tx: Tx, ws: int, family: str, rows: Sequence[Row]) -> None:
     drop(tx, [{**named, "space": space, "name": name} for space, name, _ in rows])
 
 
+def move(tx: Tx, ws: int, old: int, new: int, *, findable: bool) -> None:
+    """Let a record that holds the same take the place of a value's, as that was kept."""
+    at = {"ws": ws, "old": old, "new": new}
+    tx.later("update item set record = :new where ws = :ws and record = :old", **at)
+    tx.later("update item_vector set record = :new where ws = :ws and record = :old", **at)
+    empty(tx, ws, [old], findable=findable)
+
+
 def empty(tx: Tx, ws: int, ids: Sequence[int], *, findable: bool = True) -> None:
     """Take the content out of records; they stay as what others were made from.
 

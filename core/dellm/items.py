@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, LiteralString
 
-from . import item_rows
+from . import item_rows, reading
 from .arguments import (
     check_callable,
     check_flag,
@@ -24,17 +24,19 @@ from .arguments import (
     check_text,
     check_whole,
     texts,
+    whole_numbers,
 )
-from .cells import Atom
+from .cells import Atom, Sources
 from .checkpoints import Written
 from .database import Vector
 from .desk import Desk
 from .embedding import Embedder
-from .encoding import encode
+from .encoding import decode, encode
 from .engine import Engine
 from .errors import InvalidInput
 from .item_search import MOST, Finder, Item, Space, Wanted, Where, between, labels, stored
 from .item_vectors import ItemVectors
+from .records import HIDDEN, Draft, Record
 from .run_writes import RunWrites
 from .settling import Settling
 
@@ -99,6 +101,30 @@ class Items:
             _keep_all(writing.desk, family, last.values())
             refused = any(one.id is None for one in atoms)
             return Written(writing.generation, refused, settling.inexact)
+
+    def tie(self, records: Sequence[int], parents: Sequence[int | None]) -> list[int]:
+        """Let values, given by their records, depend on more records, in one transaction.
+
+        They stay as they were kept, in records that depend on those before: these are returned.
+        Where one of `parents` is not there (None: it was refused) the values are deleted. A record
+        that is no value's any more is left alone. Raises InvalidInput.
+        """
+        check_iterable(parents, "parents=")
+        known = whole_numbers([0 if one is None else one for one in parents], "parents=")
+        records = whole_numbers(records, "records=")
+        with self._runs.open("", -1) as writing:
+            tx, ws = writing.tx, writing.desk.scope.ws
+            named = {row[3]: row for row in item_rows.standing(tx, ws, records)}
+            found = reading.several(tx, writing.desk.scope, list(named), writing.desk.at)
+            again = {id_: _made_of_more(one, known) for id_, one in found.items()}
+            Settling(writing.desk, writing).settle(again.values())
+            for id_, atom in again.items():
+                if atom.id is None:
+                    item_rows.delete(tx, ws, decode(named[id_][0]), [named[id_][1:4]])
+                else:
+                    findable = found[id_].kind not in HIDDEN
+                    item_rows.move(tx, ws, id_, atom.id, findable=findable)
+            return [one.id for one in again.values() if one.id is not None]
 
     def sweep(self, family: str) -> int:
         """Delete the values whose time is over; return how many."""
@@ -253,6 +279,15 @@ _SPACES = (
     "and i.family = :family and i.space = one.space "
     "and (i.expires_at is null or i.expires_at > :at) limit 1) from one where space is not null"
 )
+
+
+def _made_of_more(old: Record, parents: Sequence[int]) -> Atom:
+    """Return an atom that holds what a record does, made of that and of more records."""
+    draft = Draft(
+        old.text, role=old.role, kind=old.kind, payload=old.payload, metadata=dict(old.metadata)
+    )
+    also = [Atom(known=one) for one in dict.fromkeys((old.id, *parents))]
+    return Atom(draft, made=Sources(also=also, inexact=True))
 
 
 def _check(family: str, thread: str = "") -> None:
