@@ -17,6 +17,7 @@ from dellm.adapting import Choice, check_choice
 
 from . import scopes
 from .documents import RECORD, marked
+from .handles import Held
 from .tags import owner_of
 
 SPARE = 4  # records looked up besides, for those that only repeat the question
@@ -51,12 +52,17 @@ class DeLLMRetriever(BaseRetriever):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self.memory = memory_of(memory, "DeLLMRetriever")
+        self._held = Held(memory_of(memory, "DeLLMRetriever"))
         Choice(k=k, threshold=threshold, by=by or "meaning").check()
         self.k, self.threshold, self.by, self.session_id = k, threshold, by, session_id
         for one in kinds or ():
             check_choice(one, KINDS, "kinds=")
         self.kinds = None if kinds is None else frozenset(kinds)
+
+    @property
+    def memory(self) -> Memory:
+        """The open memory, which copies share; a pickled retriever opens it again."""
+        return self._held.memory
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Return the records that are relevant to a query as nodes."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import NoReturn, Self
 
 from llama_index.core.schema import BaseNode, NodeWithScore
 
-from dellm import Atom, InvalidInput, Memory, Receipt, Sources
+from dellm import Atom, InvalidInput, Memory, Receipt, Sources, UnsupportedHere
 
 from . import scopes
 from .documents import (
@@ -186,6 +187,23 @@ class Deleting:
     """What everything that is tracked says of the copies that are still to be deleted."""
 
     _shelf: Shelf
+
+    def __copy__(self) -> Self:
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)  # a shallow copy is over the same nodes
+        return made
+
+    def __deepcopy__(self, memo: object) -> Self:
+        raise self._no_copy()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise self._no_copy()
+
+    def _no_copy(self) -> UnsupportedHere:
+        return UnsupportedHere(
+            "What is tracked is neither copied deeply nor pickled: no forget would reach the copy.",
+            remedy="Copy the index, store or retriever that it was made of, and track the copy.",
+        )
 
     @property
     def pending(self) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import (
@@ -43,6 +43,9 @@ class TrackedVectorStore(BasePydanticVectorStore, Deleting):
     def __init__(self, store: BasePydanticVectorStore, shelf: Shelf) -> None:
         super().__init__(stores_text=store.stores_text, is_embedding_query=store.is_embedding_query)
         self._store, self._shelf = store, shelf
+
+    def __deepcopy__(self, memo: object = None) -> Self:
+        raise self._no_copy()
 
     @classmethod
     def class_name(cls) -> str:

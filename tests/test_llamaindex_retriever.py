@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 
 import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -86,3 +88,14 @@ def test_a_wrong_option_is_refused(told: Memory, wrong: dict[str, object]) -> No
         DeLLMRetriever(told, **wrong)
     with pytest.raises(InvalidInput):
         DeLLMRetriever("memory.db")
+
+
+def test_copies_share_the_memory_and_hold_nothing_of_it(memory: Memory) -> None:
+    memory.remember("My cat is called Heliotrope", role="user", thread="s")
+    retriever = DeLLMRetriever(memory, k=1, threshold=0.0)
+    data = pickle.dumps(retriever)
+    assert b"Heliotrope" not in data
+    for one in (copy.copy(retriever), copy.deepcopy(retriever), pickle.loads(data)):
+        assert one.memory is not None
+        [found] = one.retrieve("What is my cat called?")
+        assert found.text == "My cat is called Heliotrope"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
+import pickle
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +44,7 @@ from llama_index.core.vector_stores.types import VectorStoreQuery
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_indexes import TextStore, Words, chunk, index_of, sentences
 
-from dellm import ContextForgotten, InvalidInput, Memory, NothingMatched
+from dellm import ContextForgotten, InvalidInput, Memory, NothingMatched, UnsupportedHere
 from dellm_llamaindex.documents import forget_document, note_of, plan_document, records_of
 from dellm_llamaindex.memory import DeLLMMemory
 from dellm_llamaindex.tracking import track
@@ -782,3 +784,17 @@ def test_a_node_without_an_id_of_ours_is_a_node_like_any_other(memory: Memory) -
     memory.forget(ids=[record(found, "cat")])
     assert tracked.as_retriever().retrieve("cat") == []
     assert memory.elsewhere.places() == []
+
+
+def test_what_is_tracked_is_not_copied_where_no_forget_would_reach_it(
+    memory: Memory, index: VectorStoreIndex
+) -> None:
+    tracked, store = track(index, memory), track(TextStore(), memory)
+    for one in (tracked, tracked.as_retriever(), store):
+        for call in (copy.deepcopy, pickle.dumps):
+            with pytest.raises(UnsupportedHere, match="copied"):
+                call(one)
+    found = copy.copy(tracked.as_retriever(similarity_top_k=2)).retrieve("cat")
+    again = copy.copy(tracked).as_retriever(similarity_top_k=2).retrieve("cat")
+    assert texts(found) == texts(again)
+    assert copy.copy(store).store is store.store
