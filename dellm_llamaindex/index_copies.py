@@ -13,9 +13,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from llama_index.core.data_structs.data_structs import IndexDict, IndexList, KeywordTable
+from llama_index.core.data_structs.data_structs import (
+    IndexDict,
+    IndexGraph,
+    IndexList,
+    KeywordTable,
+)
 from llama_index.core.data_structs.document_summary import IndexDocumentSummary
 from llama_index.core.indices.base import BaseIndex
+from llama_index.core.indices.property_graph import PropertyGraphIndex
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo
 from llama_index.core.storage.docstore.types import BaseDocumentStore, RefDocInfo
 from llama_index.core.storage.kvstore.types import BaseKVStore
@@ -44,6 +50,15 @@ class IndexKeeper:
         found = [getattr(self.index, one, None) for one in named]
         kept = {id(one): one for one in found if isinstance(one, BasePydanticVectorStore)}
         return list(kept.values())
+
+    def sources(self, node: BaseNode) -> list[BaseNode]:
+        """Return the nodes that the index has made a node from: that sum them up, or state a fact."""
+        struct = self.index.index_struct
+        if isinstance(struct, IndexGraph):
+            return _nodes(self.index.docstore, struct.node_id_to_children_ids.get(node.node_id, []))
+        if isinstance(self.index, PropertyGraphIndex) and node.ref_doc_id is not None:
+            return list(self.index.property_graph_store.get_llama_nodes([node.ref_doc_id]))
+        return []
 
     async def texts(self, names: list[str], hands: Hands) -> dict[str, str]:
         """Return what nodes say by their ids, where the index can tell."""

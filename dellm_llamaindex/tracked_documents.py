@@ -28,13 +28,14 @@ from .tags import Owner, owner_of
 from .tracked_copies import Copies, Keeper
 
 Listing = Callable[[str], Iterable[BaseNode]]  # the nodes of a document, by its id
+Makers = Callable[[BaseNode], list[BaseNode]]  # the nodes that an index has made a node from
 
 
 class Shelf:
     """What one source of nodes goes by in memory, and which of its nodes are records.
 
     `keeper` is what nodes can be deleted from, None where there is no such thing; `nodes` lists
-    those of a document, or all for "". `given`: what running code adds comes from outside, and is
+    those of a document, or all for ""; `sources` those that one was made from. `given`: what running code adds comes from outside, and is
     not made from what that code was told.
     """
 
@@ -45,13 +46,14 @@ class Shelf:
         keeper: Keeper | None = None,
         nodes: Listing | None = None,
         *,
+        sources: Makers | None = None,
         given: bool = False,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("name= is no name.")
         self.memory, self.name = memory, name
         self.copies = None if keeper is None else Copies(keeper, memory, name)
-        self._nodes, self._given = nodes, given
+        self._nodes, self._sources, self._given = nodes, sources, given
         watch(memory)
         holders.add(self)
         if self.copies is not None:
@@ -86,7 +88,7 @@ class Shelf:
         """Return found nodes with the ids of their records, None for what was forgotten."""
         for one in nodes:
             taken_in(one, self.owner)
-        ids = records_of(self.memory, nodes, place=self.name)
+        ids = self._records(nodes)
         kept: list[BaseNode | None] = []
         for one in nodes:
             record = ids.get(one.node_id)
@@ -116,7 +118,25 @@ class Shelf:
     def take_document(self, ref_doc_id: str) -> None:
         """Make records of all nodes of a document that are there; of all there are for ""."""
         if self._nodes is not None:
-            records_of(self.memory, self._nodes(ref_doc_id), place=self.name)
+            self._records(self._nodes(ref_doc_id))
+
+    def _made_from(self, node: BaseNode) -> list[BaseNode]:
+        return self._sources(node) if self._sources is not None else []
+
+    def _records(self, nodes: Iterable[BaseNode]) -> dict[str, int | None]:
+        """Return the record of each node, made from those that the index made the node from."""
+        listed, made = list(nodes), dict[str, Sources]()
+        dead: dict[str, None] = {}
+        for one in listed:
+            inner = [each for each in self._made_from(one) if each.node_id != one.node_id]
+            ids = self._records(inner) if inner else {}
+            known = [ids.get(each.node_id) for each in inner]
+            if None in known:
+                dead[one.node_id] = None
+            elif inner:
+                made[one.node_id] = Sources(known=[id_ for id_ in known if id_])
+        living = [one for one in listed if one.node_id not in dead]
+        return {**records_of(self.memory, living, place=self.name, made=made), **dead}
 
     # what is added
 

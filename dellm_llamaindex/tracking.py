@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -30,7 +30,7 @@ from .documents import unmarked
 from .index_copies import IndexKeeper, named_in
 from .retriever import memory_of
 from .tracked_copies import Keeper, StoreKeeper
-from .tracked_documents import Deleting, Listing, Shelf, name_for
+from .tracked_documents import Deleting, Listing, Makers, Shelf, name_for
 from .tracked_retriever import TrackedRetriever
 from .tracked_store import TrackedVectorStore
 
@@ -90,15 +90,21 @@ class _Options:
     persist_dir: str | None
     given: bool
 
-    def shelf(self, source: object, keeper: Keeper | None, nodes: Listing | None) -> Shelf:
+    def shelf(
+        self,
+        source: object,
+        keeper: Keeper | None,
+        nodes: Listing | None,
+        sources: Makers | None = None,
+    ) -> Shelf:
         """Return where the documents of a source are kept."""
         called = _claimed(self.memory, self.name, source)
-        return Shelf(self.memory, called, keeper, nodes, given=self.given)
+        return Shelf(self.memory, called, keeper, nodes, sources=sources, given=self.given)
 
     def of_index(self, index: BaseIndex[Any]) -> tuple[Shelf, IndexKeeper]:
         """Return where the documents of an index are kept, and what takes nodes out of it."""
         keeper = IndexKeeper(index, self.persist_dir)
-        return self.shelf(index, keeper, lambda document: _of_index(keeper, document)), keeper
+        return self.shelf(index, keeper, partial(_of_index, keeper), keeper.sources), keeper
 
 
 def _made(source: object, options: _Options) -> Any:

@@ -6,8 +6,9 @@ import copy
 import json
 import logging
 import pickle
+import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from llama_index.core import (
     Document,
     DocumentSummaryIndex,
+    PropertyGraphIndex,
     SimpleKeywordTableIndex,
     StorageContext,
     SummaryIndex,
@@ -23,9 +25,11 @@ from llama_index.core import (
     load_index_from_storage,
 )
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
 from llama_index.core.chat_engine import ContextChatEngine
+from llama_index.core.graph_stores.types import EntityNode, Relation
 from llama_index.core.indices.base import BaseIndex
+from llama_index.core.indices.property_graph import VectorContextRetriever
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.node_parser import SentenceWindowNodeParser
@@ -33,11 +37,13 @@ from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.response_synthesizers import TreeSummarize
 from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever
 from llama_index.core.schema import (
+    BaseNode,
     IndexNode,
     NodeRelationship,
     NodeWithScore,
     QueryBundle,
     TextNode,
+    TransformComponent,
 )
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import VectorStoreQuery
@@ -324,6 +330,87 @@ def test_an_index_that_cannot_delete_keeps_it_noted_and_does_not_give_it(
     assert texts(left) == ["the old dog barks"]
     assert "could not be deleted" in caplog.text
     assert "grey" not in caplog.text
+
+
+class Shouting(MockLLM):
+    """Sums up a prompt by the words in it that are in capitals."""
+
+    @llm_chat_callback()
+    def chat(self, messages: Any, **_: Any) -> ChatResponse:
+        said = " ".join(
+            re.findall(r"\b[A-Z]{4,6}\b", " ".join(one.content or "" for one in messages))
+        )
+        return ChatResponse(message=ChatMessage(role="assistant", content=said))
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(is_chat_model=True)
+
+
+@pytest.mark.parametrize("found_before", [True, False])
+def test_what_a_tree_sums_up_goes_with_what_it_was_made_from(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, found_before: bool
+) -> None:
+    from llama_index.core import Settings
+
+    monkeypatch.setattr(Settings, "_llm", Shouting())
+    words = ("ALPHA", "BETA", "GAMMA", "DELTA")
+    index = TreeIndex([chunk(f"{one} is here", f"of {one}") for one in words], num_children=2)
+    roots = track(index, memory).as_retriever(retriever_mode="root")
+    if found_before:
+        assert any("ALPHA" in one for one in texts(roots.retrieve("what?")))
+        assert len(list(memory.export())) == 6
+    receipt = forget_document(memory, "of ALPHA")
+    assert len(receipt.ids) == (2 if found_before else 1)
+    [left] = texts(roots.retrieve("what?"))
+    assert "GAMMA DELTA" in left
+    assert memory.scan("ALPHA", files=False).clean
+
+
+class Facts(TransformComponent):
+    """States of each node that its first word is its last one."""
+
+    def __call__(self, nodes: Sequence[BaseNode], **_: Any) -> Sequence[BaseNode]:
+        for one in nodes:
+            words = one.get_content().split()
+            ends = [EntityNode(name=words[0]), EntityNode(name=words[-1])]
+            one.metadata["nodes"] = ends
+            one.metadata["relations"] = [
+                Relation(label="IS", source_id=ends[0].id, target_id=ends[1].id)
+            ]
+        return nodes
+
+
+@pytest.mark.parametrize("found_before", [True, False])
+def test_facts_of_a_graph_go_with_the_node_that_states_them(
+    memory: Memory, found_before: bool
+) -> None:
+    graph = PropertyGraphIndex(
+        [chunk("ALPHA was here", "one"), chunk("BETA was there", "two")],
+        llm=MockLLM(),
+        embed_model=Words(),
+        kg_extractors=[Facts()],
+        use_async=False,
+    )
+    found = VectorContextRetriever(
+        graph.property_graph_store,
+        vector_store=graph.vector_store,
+        embed_model=Words(),
+        include_text=False,
+    )
+    facts = track(graph, memory).as_retriever(sub_retrievers=[found])
+    if found_before:
+        assert sorted(texts(facts.retrieve("ALPHA"))) == [
+            "ALPHA -> IS -> here",
+            "BETA -> IS -> there",
+        ]
+    [node] = graph.property_graph_store.get_llama_nodes(
+        [one.id for one in graph.property_graph_store.get(properties={"ref_doc_id": "one"})]
+    )
+    ids = records_of(memory, [node], place=facts._shelf.name)
+    memory.forget(ids=[id_ for id_ in ids.values() if id_])
+    assert texts(facts.retrieve("ALPHA")) == ["BETA -> IS -> there"]
+    assert memory.scan("ALPHA", files=False).clean
 
 
 def store_with(*nodes: TextNode, **options: Any) -> TextStore:
