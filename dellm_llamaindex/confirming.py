@@ -96,7 +96,7 @@ async def _begun(
         raise InvalidInput("The event of confirm_forget() has no such field=.")
     if overheard(_text(message)):
         return None
-    request = recognise(_text(message), model=classifier)
+    request = await asyncio.to_thread(recognise, _text(message), model=classifier)
     if request.kind is not RequestKind.FORGET:
         return None
     said = await asyncio.to_thread(asking.ask, request)

@@ -287,9 +287,17 @@ class DeLLMMemory(BaseMemory):
         """Show what forgetting a document would take: its nodes, and all that was made from them."""
         return documents.plan_document(self.core, ref_doc_id, **options)
 
+    async def aplan_document(self, ref_doc_id: str, **options: Any) -> Plan:
+        """As plan_document."""
+        return await asyncio.to_thread(lambda: self.plan_document(ref_doc_id, **options))
+
     def forget_document(self, ref_doc_id: str, **options: Any) -> Receipt:
         """Forget a document: its nodes that were retrieved, and all that was made from them."""
         return documents.forget_document(self.core, ref_doc_id, **options)
+
+    async def aforget_document(self, ref_doc_id: str, **options: Any) -> Receipt:
+        """As forget_document."""
+        return await asyncio.to_thread(lambda: self.forget_document(ref_doc_id, **options))
 
 
 def _handle(memory: Memory | str | None, workspace: str | None) -> dict[str, str]:

@@ -21,6 +21,7 @@ from llama_index.core.schema import (
 from dellm import Atom, Memory, NothingMatched, Sources
 from dellm_llamaindex import documents
 from dellm_llamaindex.documents import forget_document, plan_document, records_of
+from dellm_llamaindex.memory import DeLLMMemory
 
 
 def name(number: int) -> str:
@@ -191,3 +192,13 @@ def test_nothing_is_written_when_all_is_known(url: str, opened: Callable[..., Me
     records_of(memory, [node("grey cat")])
     assert memory.checkpoints.generation() == before
     assert len(list(memory.export())) == 1
+
+
+async def test_a_document_is_forgotten_in_a_loop_too(memory: Memory) -> None:
+    ours = DeLLMMemory.from_defaults(memory, session_id="s")
+    records_of(memory, [node("the office closes at six", document="office")])
+    plan = await ours.aplan_document("office")
+    assert plan == ours.plan_document("office")
+    receipt = await ours.aforget_document("office")
+    assert receipt.ids == tuple(plan.ids)
+    assert list(memory.export()) == []

@@ -6,7 +6,8 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -595,6 +596,20 @@ async def test_a_workflow_asks_a_human_and_keeps_ids_only(memory: Memory) -> Non
     assert receipt == memory.receipts()[-1].number
     assert rest == "What does bread need?"
     assert [one.id for one in memory.export()] == [kept.id]
+
+
+async def test_a_second_opinion_on_a_request_does_not_hold_up_the_loop(memory: Memory) -> None:
+    class Opinion:
+        asked_in: threading.Thread | None = None
+
+        def complete(self, messages: Sequence[Mapping[str, str]], /) -> str:
+            self.asked_in = threading.current_thread()
+            return '{"kind": "none"}'
+
+    opinion = Opinion()
+    unsure = "I would rather you did not have my phone number any more, could that be?"
+    assert (await Flow(memory, classifier=opinion).run(input=unsure)).startswith("You said")
+    assert opinion.asked_in not in {None, threading.main_thread()}
 
 
 async def test_a_workflow_that_was_kept_as_json_goes_on_elsewhere(
