@@ -164,7 +164,8 @@ class ForgettingChatEngine(BaseChatEngine):
 
     `memory` is that of the engine, a DeLLMMemory, where none is given; else a DeLLMMemory, or a
     dellm.Memory with `session_id`. What a response says of it is in its metadata, as "dellm":
-    {"question": ...}, {"receipt": number} or {"cancelled": True}. Raises InvalidInput.
+    {"question": ...}, {"receipt": number} or {"cancelled": True}; a stream has none: see `pending`.
+    Raises InvalidInput.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from dellm import Chosen, InvalidInput, Memory, Record
-from dellm.adapting import Choice, check_choice
+from dellm.adapting import Choice, check_choice, check_iterable
 
 from . import scopes
 from .documents import RECORD, marked
@@ -55,6 +55,8 @@ class DeLLMRetriever(BaseRetriever):
         self._held = Held(memory_of(memory, "DeLLMRetriever"))
         Choice(k=k, threshold=threshold, by=by or "meaning").check()
         self.k, self.threshold, self.by, self.session_id = k, threshold, by, session_id
+        if kinds is not None:
+            check_iterable(kinds, "kinds=")
         for one in kinds or ():
             check_choice(one, KINDS, "kinds=")
         self.kinds = None if kinds is None else frozenset(kinds)

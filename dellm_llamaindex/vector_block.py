@@ -34,7 +34,8 @@ class DeLLMVectorBlock(DeLLMBlock):
     In place of VectorMemoryBlock: `DeLLMVectorBlock(memory)`, `memory` a dellm.Memory, a DeLLMMemory,
     or the path or URL of one; its embedder is used, and without one keywords count. What still stands
     in the prompt is not found again, nor is what was dropped from the session. Each search is of the
-    session that it is made for, and of no other.
+    session that it is made for, and of no other; only one made without a session, which a Memory never
+    makes, is of the whole workspace.
 
     With a DeLLMChatStore the messages are the records they are there. The rows of a stock
     SQLAlchemyChatStore, and messages that no block was given yet, are out of reach of a forget: use

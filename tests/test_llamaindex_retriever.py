@@ -81,7 +81,8 @@ def test_a_query_engine_answers_from_records(told: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"k": -1}, {"by": "luck"}, {"threshold": "high"}, {"kinds": ["nonsense"]}]
+    "wrong",
+    [{"k": -1}, {"by": "luck"}, {"threshold": "high"}, {"kinds": ["nonsense"]}, {"kinds": 5}],
 )
 def test_a_wrong_option_is_refused(told: Memory, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
