@@ -185,6 +185,9 @@ class Conversation:
         if around:
             told = {one.record for turn in read for one in turn.named.values()}
             noted = [one for one in reads.of(self.owner, run or around[0]) if one not in told]
+            if run is None:  # what other threads gave to the run
+                given = turns.read_in(around, self.owner)
+                noted = [*noted, *(it.record for one in given for it in one.named.values())]
         known = threads.of(self.owner, self.thread)
         origins = Origins(
             self.thread,

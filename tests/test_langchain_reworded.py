@@ -29,7 +29,6 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import CachePolicy
-from one_postgres import one_database, postgres_url
 from typing_extensions import TypedDict
 from unheard import unheard
 
@@ -45,7 +44,7 @@ from dellm_langchain import (
     with_memory,
 )
 
-__all__ = ["one_database", "postgres_url", "unheard"]
+__all__ = ["unheard"]
 
 BACKWARDS = CANARY[::-1]
 Read = Callable[[], str]
@@ -255,6 +254,30 @@ def test_an_item_that_a_chain_keeps_goes_with_what_the_chain_was_asked_and_given
     ]
     assert found[0].score is not None
     assert found[0].score > 0.9
+
+
+@pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory")
+@pytest.mark.parametrize("stock", [False, True])
+def test_what_a_chain_says_in_another_thread_goes_with_what_its_history_gave_it(
+    memory: Memory, *, stock: bool
+) -> None:
+    def tell(said: Any) -> AIMessage:
+        given = said.to_messages() if hasattr(said, "to_messages") else said
+        told = " ".join(one.text[::-1] for one in given[:-1])
+        DeLLMChatMessageHistory(memory, "other").add_ai_message(f"told {told}")
+        return AIMessage("done")
+
+    chain: Any = with_memory(RunnableLambda(tell), memory, k=0, last=9)
+    if stock:
+        history = partial(DeLLMChatMessageHistory, memory)
+        chain = RunnableWithMessageHistory(RunnableLambda(tell), history)
+    for text in (SECRET, "and now?"):
+        ways.invoke(chain, [HumanMessage(text)])
+    assert BACKWARDS in memory.history("other")[-1].text
+    memory.forget(ids=[the(memory, SECRET, role="user")])
+    assert memory.scan(BACKWARDS, files=False).places == ()
+    assert [one.text for one in memory.history("other")] == ["told "]
+    assert memory.verify().ok
 
 
 def test_a_cached_reply_to_a_prompt_that_a_chain_made_goes_with_what_the_chain_was_given(
