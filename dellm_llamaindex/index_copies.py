@@ -31,6 +31,7 @@ from .documents import text_of
 from .tracked_copies import LOG, Hands, deleted, in_store, stored_texts
 
 _KINDS = (IndexDict, IndexList, IndexDocumentSummary, KeywordTable)
+_FOLLOWED = (NodeRelationship.PARENT, NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
 _keepers: weakref.WeakSet[IndexKeeper] = weakref.WeakSet()
 _guard = threading.Lock()
 
@@ -59,6 +60,25 @@ class IndexKeeper:
         if isinstance(self.index, PropertyGraphIndex) and node.ref_doc_id is not None:
             return list(self.index.property_graph_store.get_llama_nodes([node.ref_doc_id]))
         return []
+
+    def without_lost(self, node: BaseNode) -> BaseNode:
+        """Return a node of a hierarchy that names no node, around or beside it, that was deleted.
+
+        Those of a vector store that keeps texts still do: who follows that up finds nothing.
+        """
+        docstore = self.index.docstore
+        if NodeRelationship.PARENT not in node.relationships:
+            return node
+        named = [node.relationships.get(one) for one in _FOLLOWED]
+        ids = [one.node_id for one in named if isinstance(one, RelatedNodeInfo)]
+        if not docstore.document_exists(node.node_id):
+            return node  # nothing of the hierarchy is there
+        lost = {one for one in ids if not docstore.document_exists(one)}
+        if not lost:
+            return node
+        copy = node.model_copy(update={"relationships": dict(node.relationships)})
+        _cut(copy, lost)
+        return copy
 
     async def texts(self, names: list[str], hands: Hands) -> dict[str, str]:
         """Return what nodes say by their ids, where the index can tell."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import NoReturn, Self
+from typing import NoReturn, Protocol, Self
 
 from llama_index.core.schema import BaseNode, NodeWithScore
 
@@ -28,14 +28,23 @@ from .tags import Owner, owner_of
 from .tracked_copies import Copies, Keeper
 
 Listing = Callable[[str], Iterable[BaseNode]]  # the nodes of a document, by its id
-Makers = Callable[[BaseNode], list[BaseNode]]  # the nodes that an index has made a node from
+
+
+class Structure(Protocol):
+    """How an index has put its nodes together."""
+
+    def sources(self, node: BaseNode) -> list[BaseNode]:
+        """Return the nodes that the index has made a node from."""
+
+    def without_lost(self, node: BaseNode) -> BaseNode:
+        """Return a node that names no larger node, and no neighbour, that is not there any more."""
 
 
 class Shelf:
     """What one source of nodes goes by in memory, and which of its nodes are records.
 
     `keeper` is what nodes can be deleted from, None where there is no such thing; `nodes` lists
-    those of a document, or all for ""; `sources` those that one was made from. `given`: what running code adds comes from outside, and is
+    those of a document, or all for ""; `structure` says what of them goes together. `given`: what running code adds comes from outside, and is
     not made from what that code was told.
     """
 
@@ -46,14 +55,14 @@ class Shelf:
         keeper: Keeper | None = None,
         nodes: Listing | None = None,
         *,
-        sources: Makers | None = None,
+        structure: Structure | None = None,
         given: bool = False,
     ) -> None:
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("name= is no name.")
         self.memory, self.name = memory, name
         self.copies = None if keeper is None else Copies(keeper, memory, name)
-        self._nodes, self._sources, self._given = nodes, sources, given
+        self._nodes, self._structure, self._given = nodes, structure, given
         watch(memory)
         holders.add(self)
         if self.copies is not None:
@@ -97,7 +106,8 @@ class Shelf:
                 kept.append(None)
             else:
                 self.found([one.node_id])
-                kept.append(marked(unmarked(one), self.owner, record))
+                shown = self._structure.without_lost(one) if self._structure is not None else one
+                kept.append(marked(unmarked(shown), self.owner, record))
         if None in kept and self.copies is not None:
             self.copies.again()
         return kept
@@ -121,7 +131,7 @@ class Shelf:
             self._records(self._nodes(ref_doc_id))
 
     def _made_from(self, node: BaseNode) -> list[BaseNode]:
-        return self._sources(node) if self._sources is not None else []
+        return self._structure.sources(node) if self._structure is not None else []
 
     def _records(self, nodes: Iterable[BaseNode]) -> dict[str, int | None]:
         """Return the record of each node, made from those that the index made the node from."""

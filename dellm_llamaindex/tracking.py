@@ -30,7 +30,7 @@ from .documents import unmarked
 from .index_copies import IndexKeeper, named_in
 from .retriever import memory_of
 from .tracked_copies import Keeper, StoreKeeper
-from .tracked_documents import Deleting, Listing, Makers, Shelf, name_for
+from .tracked_documents import Deleting, Listing, Shelf, Structure, name_for
 from .tracked_retriever import TrackedRetriever
 from .tracked_store import TrackedVectorStore
 
@@ -95,16 +95,16 @@ class _Options:
         source: object,
         keeper: Keeper | None,
         nodes: Listing | None,
-        sources: Makers | None = None,
+        structure: Structure | None = None,
     ) -> Shelf:
         """Return where the documents of a source are kept."""
         called = _claimed(self.memory, self.name, source)
-        return Shelf(self.memory, called, keeper, nodes, sources=sources, given=self.given)
+        return Shelf(self.memory, called, keeper, nodes, structure=structure, given=self.given)
 
     def of_index(self, index: BaseIndex[Any]) -> tuple[Shelf, IndexKeeper]:
         """Return where the documents of an index are kept, and what takes nodes out of it."""
         keeper = IndexKeeper(index, self.persist_dir)
-        return self.shelf(index, keeper, partial(_of_index, keeper), keeper.sources), keeper
+        return self.shelf(index, keeper, partial(_of_index, keeper), keeper), keeper
 
 
 def _made(source: object, options: _Options) -> Any:

@@ -168,9 +168,10 @@ def test_a_whole_document_that_a_pipeline_keeps_goes_with_a_part_of_it(memory: M
     assert "Paris" not in all_of(index)
 
 
+@pytest.mark.parametrize("keeps_texts", [False, True])
 @pytest.mark.parametrize("larger_ones_are_indexed", [False, True])
 def test_the_larger_nodes_that_a_node_was_cut_from_go_with_it(
-    memory: Memory, larger_ones_are_indexed: bool
+    memory: Memory, larger_ones_are_indexed: bool, keeps_texts: bool
 ) -> None:
     whole, half, other = (
         chunk("Ann of Paris. Tea. Rome."),
@@ -184,7 +185,8 @@ def test_the_larger_nodes_that_a_node_was_cut_from_go_with_it(
         assert isinstance(inside, list)
         inside.append(inner.as_related_node_info())
     nodes = [whole, half, other, *leaves]
-    index = index_of(nodes if larger_ones_are_indexed else [*leaves, other])
+    indexed = nodes if larger_ones_are_indexed else [*leaves, other]
+    index = index_of(indexed, TextStore() if keeps_texts else None)
     index.docstore.add_documents(nodes)
     tracked = track(index, memory)
     merging = AutoMergingRetriever(
