@@ -179,13 +179,13 @@ def _gone(said: Mapping[str, Any]) -> bool:
     """Whether a part of what a value was made from is no more; also where that cannot be told."""
     if said.get("gone"):
         return True
-    for url, workspace, name, generation, records in said.get("records", ()):
+    for url, workspace, name, origin, generation, records in said.get("records", ()):
         memory = None
         with suppress(DellmError):  # a memory of a process that is no more
             memory = opened(Handle(url, workspace, name))
         if memory is not None:
             moved = bool(said.get("unsure")) and memory.checkpoints.generation() != generation
-            if moved or gone(memory, generation, records):
+            if moved or gone(memory, origin, generation, records):
                 return True
     return False
 

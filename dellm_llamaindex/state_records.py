@@ -16,7 +16,7 @@ from .flows import ERASED, Flow, Output
 from .handles import Handle, handle_of, opened
 from .purging import memory_of, watch
 from .scopes import guard
-from .tags import Owner, owner_of, url_of
+from .tags import Owner, owner_of, place_of
 
 UNKNOWN = -1  # a generation: whether the records are there has to be looked up
 
@@ -59,21 +59,21 @@ def written(flow: Flow) -> dict[str, Any]:
     said: list[list[Any]] = []
     for owner, records in flat.records.items():
         memory = memory_of(owner)
-        url = url_of(owner)
-        if memory is None and url is None:
+        place = place_of(owner)
+        if memory is None and place is None:
             flat.unsure = True
-        elif memory is None:  # it was closed before this is written
-            said.append([url, owner[1], "", UNKNOWN, sorted(records)])
-        elif records:
+        elif memory is None and place is not None:  # it was closed before this is written
+            said.append([place[0], owner[1], "", place[1], UNKNOWN, sorted(records)])
+        elif memory is not None and records:
             generation = memory.checkpoints.generation()
-            said.append([*handle_of(memory), generation, sorted(records)])
+            said.append([*handle_of(memory), memory.origin, generation, sorted(records)])
     return {"records": said, **({"unsure": True} if flat.unsure else {})}
 
 
 def restored(said: Mapping[str, Any]) -> Flow:
     """Return a flow that was written down, with what is gone by now marked as erased."""
     flow = Flow(unsure=bool(said.get("unsure")))
-    for url, workspace, name, generation, records in said.get("records", ()):
+    for url, workspace, name, origin, generation, records in said.get("records", ()):
         memory = None
         with suppress(DellmError):  # it was in the memory of a process that is no more
             memory = opened(Handle(url, workspace, name))
@@ -82,15 +82,16 @@ def restored(said: Mapping[str, Any]) -> Flow:
             continue
         watch(memory)
         owner = owner_of(memory)
-        flow.read(owner, records)
-        if gone(memory, generation, records):
+        if gone(memory, origin, generation, records):
             flow.read(owner, [ERASED])
+        if memory.origin == origin:
+            flow.read(owner, records)
     return flow
 
 
-def gone(memory: Memory, generation: int, records: Sequence[int]) -> bool:
-    """Whether one of the records is no more, which all were there in a generation."""
-    if ERASED in records:
+def gone(memory: Memory, origin: str, generation: int, records: Sequence[int]) -> bool:
+    """Whether one of the records is no more, which all were there in a generation of a database."""
+    if ERASED in records or memory.origin != origin:
         return True
     if memory.checkpoints.generation() == generation:
         return False

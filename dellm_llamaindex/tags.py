@@ -23,19 +23,22 @@ _NOTE = "_dellm"
 _KEY = os.urandom(16)  # of this process: a digest means nothing outside of it
 
 
-_numbers: dict[str, int] = {}  # of databases, by their URL: that of the memory opened first
+_numbers: dict[tuple[str, str], int] = {}  # of databases: that of the memory opened first
 
 
 def owner_of(memory: Memory) -> Owner:
-    """Return what stands for a workspace in this process, however often its database is open."""
+    """Return what stands for a workspace in this process, however often its database is open.
+
+    A database that is made anew at the same place is another one.
+    """
     if memory.url == ":memory:":
         return memory.identity, memory.id
-    return _numbers.setdefault(memory.url, memory.identity), memory.id
+    return _numbers.setdefault((memory.url, memory.origin), memory.identity), memory.id
 
 
-def url_of(owner: Owner) -> str | None:
-    """Return the URL of a workspace's database, also where it is closed by now; None in memory."""
-    return next((url for url, number in list(_numbers.items()) if number == owner[0]), None)
+def place_of(owner: Owner) -> tuple[str, str] | None:
+    """Return the URL and the origin of a database, closed or open; None of one in memory."""
+    return next((place for place, number in list(_numbers.items()) if number == owner[0]), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,3 +87,5 @@ def emptied(url: str) -> None:
         for name in tables(owner):
             if name not in {"migration", "setting"}:
                 statement(owner, f"delete from {name}")
+        fresh = "replace(gen_random_uuid()::text, '-', '')"  # as if it were made anew
+        statement(owner, f"update setting set value = {fresh} where name = 'origin'")

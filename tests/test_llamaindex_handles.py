@@ -238,3 +238,24 @@ def test_what_is_no_memory_is_refused(wrong: object) -> None:
         DeLLMMemory.from_defaults(wrong)  # type: ignore[arg-type] # is what is tried
     with pytest.raises(dellm.InvalidInput):
         attach(wrong)  # type: ignore[arg-type] # is what is tried
+
+
+def test_a_database_made_anew_at_the_same_place_is_another_one(sqlite_url: str) -> None:
+    def talk(words: str) -> list[str]:
+        with dellm.Memory.open(sqlite_url, embedder=None) as core:
+            memory = DeLLMMemory.from_defaults(core, "s", top_k=None)
+            memory.put_messages([ChatMessage(role="user", content=one) for one in words.split()])
+            kept.extend(memory.get())
+            return [str(one.content) for one in memory.get()]
+
+    kept: list[ChatMessage] = []
+    assert talk("one two three") == ["one", "two", "three"]
+    for path in Path(sqlite_url).parent.glob("memory.db*"):
+        path.unlink()
+    old = list(kept)
+    assert talk("four five") == ["four", "five"]
+    with dellm.Memory.open(sqlite_url, embedder=None) as core:
+        memory = DeLLMMemory.from_defaults(core, "s", top_k=None)
+        memory.set([*old[:1], *memory.get()])  # a message of the other database is not known here
+        assert [str(one.content) for one in memory.get()] == ["one", "four", "five"]
+        assert len({one.origin for one in (core, core.workspace("other"))}) == 1

@@ -37,7 +37,7 @@ THREADS = ("a", "ab", "a%", "a_b", "a/b", "%", "t")
 WAYS = ("meaning", "keyword", "both")
 NAMESPACES = ("", "a%", "%")
 NOT_OF_A_WORKSPACE = {
-    *("open", "close", "workspace", "id", "identity", "url", "root", "closed"),
+    *("open", "close", "workspace", "id", "identity", "origin", "url", "root", "closed"),
     *("rebuilder", "after_forget", "after_read"),
     "items.embedder",
 }

@@ -60,9 +60,19 @@ class Engine:
         self.standing: dict[
             str, Standing
         ] = {}  # how workspaces were left by the last write of here
+        self._origin: str | None = None
         self._scopes: dict[str, Scope] = {}
         self._guard = threading.Lock()
         self._here = threading.local()  # whether this thread is inside a verb
+
+    @property
+    def origin(self) -> str:
+        """Which database this is: a number made with it, that a copy of it shares."""
+        if self._origin is None:
+            with self.database.transaction(Scope("", 0)) as tx:
+                row = tx.one("select value from setting where name = 'origin'")
+            self._origin = "" if row is None else str(row[0])
+        return self._origin
 
     def close(self) -> None:
         """Release what the database holds open. Safe to repeat."""

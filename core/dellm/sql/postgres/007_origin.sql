@@ -1,0 +1,3 @@
+-- Which database this is: another one made at the same place later is not it.
+
+insert into setting(name, value) values ('origin', replace(gen_random_uuid()::text, '-', ''));
