@@ -31,6 +31,8 @@ from dellm.database import Cleaned
 from dellm.errors import DellmError
 from dellm.records import Draft
 
+pytestmark = pytest.mark.own_database
+
 # A canary ends in the marker: FTS5 shortens terms at the front, so the end is what stays readable.
 MARK = re.compile(rb"([0-9a-f]{10})cnry")
 DIMENSIONS = 96

@@ -17,6 +17,8 @@ from dellm import InvalidInput, Memory, cli
 from dellm.commands.selecting import numbers, reach_of
 from dellm.plan import STRICT, depth, influence
 
+pytestmark = pytest.mark.own_database
+
 PHONE = "(415) 555-0132"
 DONE, NOTHING, USAGE, FAILED = 0, 1, 2, 3
 

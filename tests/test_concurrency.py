@@ -14,7 +14,7 @@ from workers import OWN, WORD, Done, forget, spawned, write
 
 from dellm import DellmError, Draft, Memory, NotFound, Saying
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.own_database]
 SPAWN = multiprocessing.get_context("spawn")
 
 

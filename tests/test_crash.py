@@ -19,6 +19,8 @@ import pytest
 from dellm import Memory
 from dellm.errors import StorageError
 
+pytestmark = pytest.mark.own_database
+
 CANARY = "4711-kingsbury-castle-0815"
 Kill = Callable[..., dict[str, Any]]
 

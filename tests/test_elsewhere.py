@@ -7,11 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from one_postgres import one_database, postgres_url
 
 from dellm import Atom, Draft, Foreign, InvalidInput, Memory, Receipt, Sources
-
-__all__ = ["one_database", "postgres_url"]
 
 
 def document(

@@ -33,6 +33,8 @@ from dellm import (
     sqlite,
 )
 
+pytestmark = pytest.mark.own_database
+
 NAMES = ("a", "ab", "a%", "a_b", "a/b", "%", "A", "a ", "*", "ä", "a\x00b", "'; drop table record")
 CORE = Path(dellm.__file__).parent
 SCOPED = (

@@ -17,7 +17,6 @@ import langchain_core.messages as lc
 import psycopg
 import pytest
 from langchain_core.chat_history import BaseChatMessageHistory
-from one_postgres import one_database, postgres_url
 from typer.testing import CliRunner
 
 from dellm import InvalidInput, Memory, Record, StorageError, UnsupportedHere, cli
@@ -30,8 +29,6 @@ pytest.importorskip("langchain_postgres", reason="langchain-postgres is not inst
 from langchain_community.chat_message_histories import SQLChatMessageHistory
 from langchain_postgres import PostgresChatMessageHistory
 from sqlalchemy import create_engine
-
-__all__ = ["one_database", "postgres_url"]
 
 Opened = Callable[..., Memory]
 NUMBERS = itertools.count(1)

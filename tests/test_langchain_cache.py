@@ -22,12 +22,9 @@ from langchain_core.outputs import (
 from langchain_core.runnables import RunnableLambda
 from langchain_tests.integration_tests import AsyncCacheTestSuite, SyncCacheTestSuite
 from langgraph.graph import MessagesState
-from one_postgres import one_database, postgres_url
 
 from dellm import InvalidInput, Memory
 from dellm_langchain import DeLLMCache, DeLLMSaver
-
-__all__ = ["one_database", "postgres_url"]
 
 MODEL = "[('_type', 'parrot')]"
 

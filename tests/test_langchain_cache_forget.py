@@ -24,14 +24,11 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState
-from one_postgres import one_database, postgres_url
 
 from dellm import Memory, Record
 from dellm_langchain import DeLLMCache, DeLLMChatMessageHistory, DeLLMSaver
 from dellm_langchain.capture import captured
 from dellm_langchain.waiting_values import waiting
-
-__all__ = ["one_database", "postgres_url"]
 
 WAYS = [Way("invoke"), Way("ainvoke"), Way("stream"), Way("astream"), Way("invoke", "exit")]
 on_sqlite = pytest.mark.parametrize("url", ["sqlite"], indirect=True)

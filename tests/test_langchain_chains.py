@@ -19,7 +19,6 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from one_file import lite
-from one_postgres import one_database, postgres_url
 from pairing import problems
 from unheard import unheard
 
@@ -29,7 +28,7 @@ from dellm_langchain.history import DeLLMChatMessageHistory
 from dellm_langchain.summarizer import DeLLMSummarizer
 from dellm_langchain.tracking import DeLLMCallbackHandler, track
 
-__all__ = ["lite", "one_database", "postgres_url", "unheard"]
+__all__ = ["lite", "unheard"]
 
 CONFIG: Config = {"configurable": {"thread_id": "chat"}}
 WORD = "canaryqzxv"

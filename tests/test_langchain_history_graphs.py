@@ -15,7 +15,6 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langgraph.graph import START, MessagesState, StateGraph
 from one_file import lite
-from one_postgres import one_database, postgres_url
 from unheard import unheard
 
 from dellm import Memory
@@ -27,7 +26,7 @@ from dellm_langchain import (
     with_memory,
 )
 
-__all__ = ["lite", "one_database", "postgres_url", "unheard"]
+__all__ = ["lite", "unheard"]
 
 pytestmark = pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
 WORD = "canaryqzxv"

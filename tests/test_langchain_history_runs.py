@@ -23,14 +23,13 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from one_file import lite
-from one_postgres import one_database, postgres_url
 from pairing import problems
 from unheard import unheard
 
 from dellm import Memory
 from dellm_langchain.history import DeLLMChatMessageHistory
 
-__all__ = ["lite", "one_database", "postgres_url", "unheard"]
+__all__ = ["lite", "unheard"]
 
 CONFIG: Config = {"configurable": {"session_id": "chat"}}
 WORD = "canaryqzxv"

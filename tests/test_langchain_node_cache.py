@@ -17,12 +17,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import CachePolicy, Send
-from one_postgres import one_database, postgres_url
 
 from dellm import InvalidInput, Memory, Record
 from dellm_langchain import DeLLMNodeCache, DeLLMSaver
-
-__all__ = ["one_database", "postgres_url"]
 
 WAYS = [Way("invoke"), Way("ainvoke"), Way("stream"), Way("astream")]
 RAN: list[str] = []

@@ -17,7 +17,6 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from one_file import lite
-from one_postgres import one_database, postgres_url
 from typing_extensions import TypedDict
 from unheard import unheard
 
@@ -32,7 +31,7 @@ from dellm_langchain import (
 )
 from dellm_langchain.tracked_reads import MOST, Shown, shown
 
-__all__ = ["lite", "one_database", "postgres_url", "unheard"]
+__all__ = ["lite", "unheard"]
 
 Give = Callable[[Memory], tuple[str, int]]  # what is given out, and its record
 Pass = Callable[[Memory, str], Any]

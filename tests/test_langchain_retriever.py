@@ -11,13 +11,10 @@ from documents import CANARY, PLAIN, SECRET, Words
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
-from one_postgres import one_database, postgres_url
 
 from dellm import InvalidInput, Memory
 from dellm_langchain import DeLLMRetriever, track
 from dellm_langchain.tracked_store import TrackedStoreRetriever
-
-__all__ = ["one_database", "postgres_url"]
 
 SAID = ("I live in Paris", "my cat is called Tom", "I drink tea in the morning", SECRET)
 

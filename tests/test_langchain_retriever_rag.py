@@ -19,7 +19,6 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import START, StateGraph, add_messages
-from one_postgres import one_database, postgres_url
 from typing_extensions import TypedDict
 from unheard import unheard
 
@@ -32,7 +31,7 @@ from dellm_langchain import (
     with_memory,
 )
 
-__all__ = ["one_database", "postgres_url", "unheard"]
+__all__ = ["unheard"]
 
 WAYS = ("invoke", "stream", "ainvoke", "astream")
 VAULT, MOON = "what opens the vault of the bank", "when does the moon rise over the lake"

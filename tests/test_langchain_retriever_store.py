@@ -28,14 +28,13 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from one_file import lite
-from one_postgres import one_database, postgres_url
 
 from dellm import InvalidInput, Memory
 from dellm_langchain import track
 from dellm_langchain.tracked_finding import Finding
 from dellm_langchain.tracked_store import TrackedVectorStore
 
-__all__ = ["lite", "one_database", "postgres_url"]
+__all__ = ["lite"]
 
 QUERY = "what opens the vault of the bank"
 VECTOR = Words().embed_query(QUERY)

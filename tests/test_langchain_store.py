@@ -26,13 +26,10 @@ from langgraph.store.base import (
     SearchOp,
 )
 from langgraph.store.memory import InMemoryStore
-from one_postgres import one_database, postgres_url
 
 from dellm import ContextForgotten, DellmError, InvalidInput, Memory
 from dellm_langchain.store import DeLLMStore
 from dellm_langchain.tracked_reads import shown
-
-__all__ = ["one_database", "postgres_url"]
 
 MINUTE = 60_000_000
 WORDS = ("cat", "dog", "boat", "tea", "red", "blue", "sun", "moon")

@@ -29,14 +29,11 @@ from langgraph.config import get_store
 from langgraph.graph import MessagesState, StateGraph
 from langgraph.prebuilt import InjectedStore
 from langgraph.store.base import BaseStore, IndexConfig
-from one_postgres import one_database, postgres_url
 from raw_tables import connected, statement
 
 from dellm import Memory
 from dellm_langchain import DeLLMCache, DeLLMSaver
 from dellm_langchain.store import DeLLMStore
-
-__all__ = ["one_database", "postgres_url"]
 
 INDEX: IndexConfig = {
     "dims": 2,

@@ -24,14 +24,11 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import MessagesState
-from one_postgres import one_database, postgres_url
 from typer.testing import CliRunner
 
 from dellm import InvalidInput, Memory, StorageError, UnsupportedHere, cli
 from dellm_langchain import DeLLMSaver
 from dellm_langchain.adopting import adopt
-
-__all__ = ["one_database", "postgres_url"]
 
 Opened = Callable[..., Memory]
 NUMBERS = itertools.count(1)

@@ -30,12 +30,9 @@ from graphs import HEARD, STATEMENT, WAYS, WORD, ZOO, Config, Graph, Specimen, W
 from langchain_core.messages import RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from one_postgres import one_database, postgres_url
 
 from dellm import Memory
 from dellm_langchain import DeLLMSaver
-
-__all__ = ["one_database", "postgres_url"]
 
 # The whole zoo runs on SQLite; on PostgreSQL, which is slower to ask, those that differ in what is
 # stored and how it is read. One test there plays all of them.

@@ -30,12 +30,10 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Syst
 from langgraph.graph import MessagesState
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, Send, interrupt
-from one_postgres import one_database, postgres_url
 
 from dellm import Memory
 from dellm_langchain import DeLLMSaver
 
-__all__ = ["one_database", "postgres_url"]
 EXIT = Way("invoke", "exit")
 
 

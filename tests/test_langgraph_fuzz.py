@@ -21,15 +21,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from one_postgres import one_database, postgres_url
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from dellm import Memory
 from dellm.errors import DellmError
 from dellm_langchain import DeLLMSaver
-
-__all__ = ["one_database", "postgres_url"]
 
 Graph = Any
 NUMBERS = itertools.count(1)

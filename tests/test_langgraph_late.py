@@ -48,12 +48,9 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Send
-from one_postgres import one_database, postgres_url
 
 from dellm import Memory
 from dellm_langchain import DeLLMSaver
-
-__all__ = ["one_database", "postgres_url"]
 
 INVOKE, AINVOKE, STREAM, ASTREAM = Way("invoke"), Way("ainvoke"), Way("stream"), Way("astream")
 

@@ -22,7 +22,6 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 from llama_index.core.memory import Memory as StockMemory
 from llama_index.core.memory.memory import InsertMethod
 from llama_index.core.postprocessor import SimilarityPostprocessor
-from one_postgres import one_database, postgres_url
 
 from dellm import InvalidInput, Memory
 from dellm_llamaindex.blocks import DeLLMBlock
@@ -30,8 +29,6 @@ from dellm_llamaindex.fact_block import DeLLMFactBlock
 from dellm_llamaindex.messages import message_of
 from dellm_llamaindex.summary_block import DeLLMSummaryBlock
 from dellm_llamaindex.vector_block import DeLLMVectorBlock
-
-__all__ = ["one_database", "postgres_url"]
 
 Opened = Callable[..., Memory]
 

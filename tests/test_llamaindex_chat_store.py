@@ -22,7 +22,6 @@ from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, Messag
 from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
 from llama_models import RepeatingCaller, RepeatingChat, fresh, repeated, tokens_in
 from llama_talks import WAYS
-from one_postgres import one_database, postgres_url
 
 from dellm import InvalidInput, Memory
 from dellm_llamaindex.chat_store import DeLLMChatStore
@@ -30,8 +29,6 @@ from dellm_llamaindex.fact_block import DeLLMFactBlock
 from dellm_llamaindex.lines import Line
 from dellm_llamaindex.memory import DeLLMMemory
 from dellm_llamaindex.vector_block import DeLLMVectorBlock
-
-__all__ = ["one_database", "postgres_url"]
 
 Opened = Callable[..., Memory]
 ACTIVE, ARCHIVED = MessageStatus.ACTIVE, MessageStatus.ARCHIVED

@@ -17,7 +17,6 @@ from llama_index.core.storage.chat_store.base_db import MessageStatus
 from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
 from llama_models import RepeatingChat, fresh, own_tokens
 from llama_talks import AGENTS, ENGINES, WAYS, Kit, engine_turn, run, talk, talk_at_once
-from one_postgres import one_database, postgres_url
 from taint import Found, in_files, in_process, in_tables, measured, told
 
 import dellm
@@ -28,8 +27,6 @@ from dellm_llamaindex import (
     DeLLMVectorBlock,
     track,
 )
-
-__all__ = ["one_database", "postgres_url"]
 
 Opened = Callable[..., dellm.Memory]
 

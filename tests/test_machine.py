@@ -30,7 +30,7 @@ from raw_tables import connected, emptied, is_postgres, of_workspace, record_row
 import dellm
 from dellm import ContextForgotten, Memory, NotFound, NothingMatched, Plan, Receipt, SelectorError
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.own_database]
 
 NAMES = ("a", "ab", "a%", "a_b", "a/b")
 THREADS = ("a", "a%", "a", None)

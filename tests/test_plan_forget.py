@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from one_postgres import one_database, postgres_url  # noqa: F401 - fixtures of this module
 from raw_tables import connected, rows_of, statement
 
 import dellm

@@ -14,6 +14,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from dellm import Atom, Draft, Keep, Memory, Saying, StorageError, postgres_session
 from dellm_langchain import DeLLMSaver
 
+pytestmark = pytest.mark.own_database
+
 SECRET = "the safe opens with 4711"
 
 

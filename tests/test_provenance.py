@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import pytest
 from brute_force import Model
-from one_postgres import one_database, postgres_url  # noqa: F401 - fixtures of this module
 from raw_tables import connected, is_postgres, statement
 
 from dellm import ContextForgotten, Draft, Memory, NotFound, depth

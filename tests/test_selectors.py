@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from one_postgres import one_database, postgres_url  # noqa: F401 - fixtures of this module
 
 from dellm import (
     EmbedderError,

@@ -20,6 +20,8 @@ from dellm.postgres import PostgresTx
 from dellm.records import Draft
 from dellm.sqlite import SqliteTx
 
+pytestmark = pytest.mark.own_database
+
 
 def catalog(url: str) -> list[tuple[Any, ...]]:
     """Return what the database says of its own schema, without what differs by chance (oids)."""
