@@ -23,7 +23,7 @@ from .engine import SCRUB_BELOW, Engine, Options
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .executing import rebuild_and_execute
 from .items import Items
-from .plan import STRICT, Plan, Reach
+from .plan import STRICT, Plan, Reach, refuse_others
 from .recall import Recall
 from .records import Context, Draft, Record
 from .selectors import Match, Selector, Where
@@ -346,7 +346,7 @@ class Memory(Recall):
         look = self._look()
         ready = what if isinstance(what, Plan) else None
         if ready is not None:
-            _refuse_others(ready, mode, reach, selection)
+            refuse_others(ready, mode, reach, selection)
         selector = self._selector(_text(what), selection) if ready is None else Selector()
         if selector.guesses:
             raise PreviewRequired("A selector by meaning, description or alias guesses.")
@@ -412,15 +412,6 @@ class Memory(Recall):
             raise UnsupportedHere("SQLite has no logins.")
         check_text(login, "login=")
         bind(login, self._engine.scope(self.id, create=True))
-
-
-def _refuse_others(plan: Plan, mode: str, reach: Reach, selection: Selection) -> None:
-    """Raise InvalidInput for options that say other than the plan they are given with."""
-    if selection or mode not in {"erase", plan.mode} or reach not in (STRICT, plan.reach):
-        raise InvalidInput(
-            "A plan already says what goes, how and how far.",
-            remedy="Make a new plan with the other options.",
-        )
 
 
 def _text(what: Plan | str | None) -> str | None:

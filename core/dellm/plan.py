@@ -305,3 +305,12 @@ def digest_of(
         ]
     )
     return hashlib.sha256(said.encode()).hexdigest()
+
+
+def refuse_others(plan: Plan, mode: str, reach: Reach, selection: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for options that say other than the plan they are given with."""
+    if selection or mode not in {"erase", plan.mode} or reach not in (STRICT, plan.reach):
+        raise InvalidInput(
+            "A plan already says what goes, how and how far.",
+            remedy="Make a new plan with the other options.",
+        )
