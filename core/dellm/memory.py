@@ -121,19 +121,6 @@ class Memory(Recall):
         """The copies of this workspace's records that other systems keep; adapters use it."""
         return Elsewhere(self._engine, self.id)
 
-    @property
-    def origin(self) -> str:
-        """Which database this is: one made at the same place later has another, a copy the same.
-
-        Raises DatabaseClosed, StorageError.
-        """
-        return self._engine.origin
-
-    @property
-    def identity(self) -> int:
-        """A number that all workspaces of this open memory share, and no other open memory has."""
-        return self._engine.identity
-
     def close(self) -> None:
         """Close the memory for every workspace. Safe to repeat."""
         self._engine.close()

@@ -68,6 +68,19 @@ class Recall:
         check_callable(call, "call")
         self._engine.readers.add(call)
 
+    @property
+    def origin(self) -> str:
+        """Which database this is: one made at the same place later has another, a copy the same.
+
+        Raises DatabaseClosed, StorageError.
+        """
+        return self._engine.origin
+
+    @property
+    def identity(self) -> int:
+        """A number that all workspaces of this open memory share, and no other open memory has."""
+        return self._engine.identity
+
     # context and search
 
     def context(
