@@ -121,8 +121,10 @@ def test_a_connection_lost_before_the_commit_is_an_error_and_nothing_is_sent_twi
                     "where datname = current_database() and pid <> pg_backend_pid()"
                 )
 
-    with pytest.raises(StorageError, match="connection"):
+    with pytest.raises(StorageError, match="connection") as caught:
         write()
+    assert "not known" in str(caught.value)
+    assert "nothing was changed" not in str(caught.value)
     assert trips == [4]
     with memory._engine.reading("alex") as (tx, scope):
         assert tx.all("select name from label where ws = :ws", ws=scope.ws) == []

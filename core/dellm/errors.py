@@ -15,11 +15,14 @@ class DellmError(Exception):
     unchanged: ClassVar[str] = "Nothing was changed."
     remedy: ClassVar[str] = ""
 
-    def __init__(self, what: str, *, remedy: str | None = None) -> None:
+    def __init__(
+        self, what: str, *, remedy: str | None = None, unchanged: str | None = None
+    ) -> None:
         """Join what happened, what is unchanged and what to do into one message."""
         self.what = what
         self.todo = self.remedy if remedy is None else remedy
-        super().__init__(" ".join(part for part in (what, self.unchanged, self.todo) if part))
+        left = self.unchanged if unchanged is None else unchanged
+        super().__init__(" ".join(part for part in (what, left, self.todo) if part))
 
 
 class NotFound(DellmError):

@@ -168,7 +168,18 @@ class Session:
         if self._begun or len(self._waiting) > self._unasked:
             # Not to be tried again: whether a commit that was not answered was made is not known.
             self._begun = True
-            self._send([*self._waiting, Statement("commit")])
+            try:
+                self._send([*self._waiting, Statement("commit")])
+            except psycopg.Error:
+                if not self._connection.closed:
+                    raise
+            else:
+                return
+            raise StorageError(
+                "The connection to PostgreSQL was lost during a commit.",
+                unchanged="Whether all of it was written or nothing is not known.",
+                remedy="Look whether it is there before you try again.",
+            )
 
     def close(self) -> None:
         """Give the connection back; undo what was not committed."""
