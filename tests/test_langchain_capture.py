@@ -737,12 +737,13 @@ def test_only_the_input_of_an_outermost_run_is_given() -> None:
     assert not captured.given(from_dict.model_copy())
 
 
-def test_what_was_given_is_not_kept_alive() -> None:
-    kept = Captured()
+def test_what_was_given_is_not_kept_alive_once_the_run_is_over() -> None:
+    kept, run = Captured(), uuid4()
     message = HumanMessage("hi")
-    kept.chain_started(uuid4(), None, {"thread_id": "t"}, {"messages": [message]})
+    kept.chain_started(run, None, {"thread_id": "t"}, {"messages": [message]})
     assert kept.given(message)
     assert len(kept._given) == 1
+    kept.ended(run)
     del message
     gc.collect()
     assert len(kept._given) == 0
