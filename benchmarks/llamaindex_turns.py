@@ -25,7 +25,8 @@ from dellm_llamaindex import DeLLMMemory
 from .core.stores import Store
 from .core.timing import collected
 
-ROUNDS = 15
+ROUNDS, FEW = 15, 5  # the few where a turn with a stock memory takes seconds
+LONG = 1_000
 LIMIT = 200_000  # tokens: no memory leaves anything out because of it
 NOTHING, WHOLE = "no memory", "DeLLMMemory(top_k=None)"
 REPLY = "So it is, and so it stays."
@@ -151,8 +152,9 @@ def memories(store: Store, size: int) -> Iterator[dict[str, BaseMemory]]:
         yield made
 
 
-def seconds(store: Store, engine: str, size: int, rounds: int = ROUNDS) -> dict[str, float]:
+def seconds(store: Store, engine: str, size: int, rounds: int | None = None) -> dict[str, float]:
     """Return the median seconds of a turn with each memory; they take turns."""
+    rounds = rounds or (FEW if size > LONG else ROUNDS)
     with memories(store, size) as made:
         turns = {name: ENGINES[engine](memory) for name, memory in made.items()}
         _alike(made, size)

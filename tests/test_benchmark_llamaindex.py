@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from benchmarks import llamaindex, llamaindex_turns
@@ -13,6 +15,12 @@ SMALL = 6
 @pytest.fixture
 def store(tmp_path):
     return SqliteStore(str(tmp_path))
+
+
+@pytest.fixture(autouse=True)
+def uncollected(monkeypatch):
+    """Leave the tests' own heap alone: collecting it takes longer than a turn."""
+    monkeypatch.setattr(llamaindex_turns, "collected", nullcontext)
 
 
 def test_every_memory_holds_the_same_messages_and_goes_on_with_them(store):

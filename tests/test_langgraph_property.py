@@ -456,7 +456,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.
 
 @pytest.mark.parametrize("state", [Plain, Delta], ids=["plain", "delta"])
 def test_every_checkpoint_reads_what_the_model_says_on_sqlite(state: Any, sqlite_url: str) -> None:
-    @settings(max_examples=8, suppress_health_check=QUIET)
+    @settings(max_examples=5, suppress_health_check=QUIET)
     @given(names=shapes, plan=plans)
     # A call is answered in one branch, and its result erased in another.
     @example(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from brute_force import Model
-from raw_tables import connected, is_postgres, statement
+from raw_tables import connected, statement
 
 from dellm import ContextForgotten, Draft, Memory, NotFound, depth
 
@@ -37,7 +37,7 @@ def test_a_turn_of_a_long_chat_with_full_history_writes_a_handful_of_rows(
     url: str, opened: Callable[..., Memory]
 ) -> None:
     # What a turn costs there is measured at 10,000 by the benchmarks.
-    turns = 2_000 if is_postgres(url) else 10_000
+    turns = 2_000
     memory = opened(url, scrub_below=0).workspace("alex")
     history = chat(memory, turns)
     assert count(url, "record") == 2 * turns
