@@ -25,9 +25,14 @@ FLAT = 1.5  # what we add at the most messages, by what we add at JUDGED
 STOCK, OURS = "Memory", "DeLLMMemory"
 
 
-def measured(store: Store, sizes: Sequence[int], tell: Callable[[str], None]) -> Iterator[Row]:
+def measured(
+    store: Store,
+    sizes: Sequence[int],
+    tell: Callable[[str], None],
+    engines: Sequence[str] = tuple(turns.ENGINES),
+) -> Iterator[Row]:
     """Yield the rows of every engine, at every size."""
-    for engine in turns.ENGINES:
+    for engine in engines:
         added: dict[int, float] = {}
         for size in sizes:
             tell(f"{store.name}: {engine}, {size:,} messages")
@@ -79,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with stores(asked.database) as opened:
         found = Found([machine(), *(store.version() for store in opened)], asked.json)
         for store in opened:
-            for row in measured(store, sizes, say):
+            for row in measured(store, sizes, say, asked.only or tuple(turns.ENGINES)):
                 found.add(row)
     found.show()
 
@@ -88,6 +93,7 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     summary = (__doc__ or "").splitlines()[0]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.llamaindex", description=summary)
     parser.add_argument("--most", type=int, default=SIZES[-1], help="default: 5000 messages")
+    parser.add_argument("--only", action="append", choices=[*turns.ENGINES], help="may be repeated")
     parser.add_argument("--database", choices=["sqlite", "postgres", "both"], default="both")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows there")
     return parser.parse_args(arguments)
