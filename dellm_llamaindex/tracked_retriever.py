@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,9 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from .tracked_documents import Deleting, Shelf
+
+TRIES = 12  # searches of an index that loses nodes meanwhile
+PAUSE = 0.01  # seconds until the next one
 
 
 class TrackedRetriever(BaseRetriever, Deleting):
@@ -34,34 +38,48 @@ class TrackedRetriever(BaseRetriever, Deleting):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Return what the user's retriever finds, without what is forgotten."""
         self._shelf.ready()
-        generation = self._shelf.generation()
-        try:
-            found = self.retriever.retrieve(query_bundle)
-        except Exception:
-            if self._shelf.generation() == generation:
-                raise
-            found = self.retriever.retrieve(query_bundle)  # something went while it was looking
+        found = self._asked(self.retriever, query_bundle)
         kept = self._shelf.scored(found)
         for wider in self._wider(found, kept):
-            found = wider.retrieve(query_bundle)
+            found = self._asked(wider, query_bundle)
             kept = self._shelf.scored(found)[: self.similarity_top_k]
         return kept
+
+    def _asked(self, retriever: BaseRetriever, query: QueryBundle) -> list[NodeWithScore]:
+        """Return what a retriever finds, asking again where something went while it was looking."""
+        for _ in range(TRIES):
+            generation = self._shelf.generation()
+            try:
+                return retriever.retrieve(query)
+            except Exception as error:
+                moved = self._shelf.generation() != generation
+                if not (moved or isinstance(error, LookupError)):
+                    raise
+                time.sleep(PAUSE)
+        return retriever.retrieve(query)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """As _retrieve."""
         await self._shelf.a_ready()
-        generation = await asyncio.to_thread(self._shelf.generation)
-        try:
-            found = await self.retriever.aretrieve(query_bundle)
-        except Exception:
-            if await asyncio.to_thread(self._shelf.generation) == generation:
-                raise
-            found = await self.retriever.aretrieve(query_bundle)
+        found = await self._aasked(self.retriever, query_bundle)
         kept = await asyncio.to_thread(self._shelf.scored, found)
         for wider in self._wider(found, kept):
-            found = await wider.aretrieve(query_bundle)
+            found = await self._aasked(wider, query_bundle)
             kept = (await asyncio.to_thread(self._shelf.scored, found))[: self.similarity_top_k]
         return kept
+
+    async def _aasked(self, retriever: BaseRetriever, query: QueryBundle) -> list[NodeWithScore]:
+        """As _asked."""
+        for _ in range(TRIES):
+            generation = await asyncio.to_thread(self._shelf.generation)
+            try:
+                return await retriever.aretrieve(query)
+            except Exception as error:
+                moved = await asyncio.to_thread(self._shelf.generation) != generation
+                if not (moved or isinstance(error, LookupError)):
+                    raise
+                await asyncio.sleep(PAUSE)
+        return await retriever.aretrieve(query)
 
     def _wider(
         self, found: Sequence[NodeWithScore], kept: Sequence[NodeWithScore]
