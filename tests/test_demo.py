@@ -123,6 +123,8 @@ def test_the_demo_runs_on_the_local_models(monkeypatch, capsys):
     said = demo.conversation()  # in full it takes a small model minutes on a busy machine
     needle = values.needle(demo.NUMBER, region="US")
     telling = {line.thread for line in said if values.contains(needle, line.text)}
-    monkeypatch.setattr(demo, "conversation", lambda: [one for one in said if one.thread in telling])
+    monkeypatch.setattr(
+        demo, "conversation", lambda: [one for one in said if one.thread in telling]
+    )
     assert demo.main([]) == 0
     assert "SmolLM2" in capsys.readouterr().out
