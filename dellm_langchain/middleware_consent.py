@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Interrupt, interrupt
 
-from dellm import Match, Plan
-from dellm.adapting import Kind, Selection, consent
+from dellm import Plan
+from dellm.adapting import answering
 
 from .questions import Question
 
 FORGET = "forget"  # the "action" of the interrupt
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What was answered: `kind` and `ids` as of dellm.consent, `plan` the token it names, if any."""
-
-    kind: Kind
-    ids: tuple[int, ...] = ()
-    explicit: bool = False
-    plan: str | None = None
-
-
-def visible(plan: Plan) -> list[int]:
-    """Return the records of a plan that somebody could look at; the others hold a graph's state."""
-    return [one for one in plan.ids if plan.entries[one].kind != "state"]
-
-
-def token_of(plan: Plan) -> str:
-    """Return what names a plan by what goes with it: 32 hexadecimal digits, made of ids only."""
-    said = json.dumps([plan.workspace, visible(plan)])
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
 def question(
@@ -59,10 +35,10 @@ def question(
     """
     said = {
         "action": FORGET,
-        "plan": token_of(plan),
-        "count": len(visible(plan)),
-        "ids": visible(plan),
-        "matches": [one.id for one in plan.matches if plan.entries[one.id].kind != "state"],
+        "plan": answering.token_of(plan),
+        "count": len(answering.visible(plan)),
+        "ids": answering.visible(plan),
+        "matches": answering.visible_matches(plan),
         "rebuilt": [one.id for one in plan.rebuilds],
         "suspects": [one.id for one in plan.suspects],
         "held": [one.id for one in plan.held],
@@ -70,22 +46,10 @@ def question(
         "everything": everything,
         "rest": list(rest),
         "others": others,
-        "found": found_in(plan),
+        "found": answering.found_in(plan),
         "remark": remark,
     }
     return Question(said)
-
-
-def found_in(plan: Plan) -> list[list[Any]]:
-    """Return what a question says of a plan's matches, to be read by `again`."""
-    by_content = plan.selector.by_content
-    return [[one.id, by_content(one.id), [list(at) for at in one.spans]] for one in plan.matches]
-
-
-def again(found: Sequence[Sequence[Any]]) -> Selection:
-    """Return the selector of the matches that a question names."""
-    matches = [Match(id_, "asked for", tuple((a, b) for a, b in at)) for id_, _, at in found]
-    return Selection(matched=tuple(matches), named=tuple(one[0] for one in found if not one[1]))
 
 
 def answers(value: Mapping[str, Any]) -> list[Any]:
@@ -110,33 +74,3 @@ def shown(writes: Sequence[tuple[str, str, Any]] | None, task: str) -> Mapping[s
             ours = (one for one in said if isinstance(one, dict) and one.get("action") == FORGET)
             return next(ours, None)
     return None
-
-
-def read(value: Any) -> Answer:
-    """Return what the value of a resume answers; OTHER for anything that is not clearly an answer.
-
-    Understood are True and False, what dellm.consent reads ("yes", "no", "only 3 and 5"), a list of
-    record ids, and a mapping with "ids" or "answer", and "plan" for the token it is meant for.
-    """
-    if isinstance(value, bool):
-        return Answer(Kind.YES if value else Kind.NO, explicit=True)
-    if isinstance(value, str):
-        said = consent.read(value)
-        return Answer(said.kind, said.ids, said.explicit)
-    if isinstance(value, Mapping):
-        return _mapped(value)
-    if isinstance(value, (list, tuple)) and all(type(one) is int for one in value):
-        return Answer(Kind.ONLY if value else Kind.NO, tuple(value))
-    return Answer(Kind.OTHER)
-
-
-def _mapped(value: Mapping[str, Any]) -> Answer:
-    told = [name for name in ("ids", "answer") if name in value]
-    plan = value.get("plan")
-    if len(told) != 1 or not (plan is None or isinstance(plan, str)):
-        return Answer(Kind.OTHER)
-    inner = value[told[0]]
-    if isinstance(inner, Mapping) or (told[0] == "ids" and not isinstance(inner, (list, tuple))):
-        return Answer(Kind.OTHER)
-    found = read(inner)
-    return Answer(found.kind, found.ids, found.explicit, plan)

@@ -17,10 +17,10 @@ from dellm import (
     Request,
     SelectorError,
 )
-from dellm.adapting import Kind, Selection, wishes
+from dellm.adapting import Kind, Selection, answering, wishes
 
 from .middleware_channels import stored, update_of
-from .middleware_consent import Answer, again, answers, question, read, token_of, visible
+from .middleware_consent import answers, question
 from .middleware_run import Run
 from .questions import Question
 
@@ -28,11 +28,10 @@ from .questions import Question
 IDS, EVERYTHING, NOTHING, UNCLEAR, STRETCH = range(5)
 
 SAYS = {
-    NOTHING: "I remember nothing that matches, so nothing was forgotten.",
-    UNCLEAR: "Tell me what to forget: quote it or name it. Nothing was forgotten.",
-    STRETCH: "Tell me how many of the last messages to forget. Nothing was forgotten.",
+    NOTHING: answering.NOTHING,
+    UNCLEAR: answering.UNCLEAR,
+    STRETCH: answering.STRETCH,
 }
-NO = "Nothing was forgotten."
 _EVERYTHING = Selection(everything=True)
 DONE = "Forgotten: {count} of the things I remembered (receipt {receipt})."
 
@@ -75,7 +74,9 @@ def wished(
 
 def wished_before(asked: Mapping[str, Any]) -> tuple[int, Selection]:
     """Return what a question asks about, as `wished` did."""
-    return (EVERYTHING, _EVERYTHING) if asked["everything"] else (IDS, again(asked["found"]))
+    return (
+        (EVERYTHING, _EVERYTHING) if asked["everything"] else (IDS, answering.again(asked["found"]))
+    )
 
 
 def _guessed(memory: Memory, wish: wishes.Wish) -> Plan | int | None:
@@ -128,20 +129,20 @@ class Settling:
 
     def _decided(self, value: Any, token: str | None) -> Outcome | None:
         """Do what was answered to the plan of a token; None when it must be asked again."""
-        answer, plan = read(value), self._plan
+        answer, plan = answering.read(value), self._plan
         if answer.kind is Kind.NO or plan is None:
-            return Outcome(NO)
+            return Outcome(answering.NO)
         vague = self._code == EVERYTHING and not answer.explicit
         if answer.kind is Kind.OTHER or (answer.kind is Kind.YES and vague):
             return self._asks("unclear")
-        if token != token_of(plan) or answer.plan not in {None, token}:
+        if token != answering.token_of(plan) or answer.plan not in {None, token}:
             return self._asks("changed")
         return self._taken(answer, plan)
 
-    def _taken(self, answer: Answer, plan: Plan) -> Outcome | None:
+    def _taken(self, answer: answering.Answer, plan: Plan) -> Outcome | None:
         if answer.kind is Kind.YES:
             return self._erased(plan)
-        if not set(visible(plan)).issuperset(answer.ids):
+        if not set(answering.visible(plan)).issuperset(answer.ids):
             return self._asks("not in the plan")
         if answer.kind is Kind.ALSO:
             return self._erased(plan)
@@ -150,7 +151,7 @@ class Settling:
             ids = {one.id for one in plan.matches}.difference(answer.ids)
         part = self._run.memory.plan(**wishes.matched([plan], ids)) if ids else None
         if not part:
-            return Outcome(NO)
+            return Outcome(answering.NO)
         if answer.kind is Kind.EXCEPT and set(answer.ids).intersection(part.ids):
             return self._asks("goes with it")
         return self._erased(part)
@@ -159,7 +160,7 @@ class Settling:
         """Put the question for what the plan is now; an outcome where nothing is left to ask about."""
         everything = self._code == EVERYTHING
         plan = self._run.memory.plan(**self._selection)
-        if not visible(plan):
+        if not answering.visible(plan):
             return Outcome(SAYS[NOTHING])
         self._plan = plan
         self._question = question(
@@ -179,7 +180,7 @@ class Settling:
             for one, record in zip(self._messages, known, strict=True)
             if record in receipt.ids and one.id is not None
         )
-        text = DONE.format(count=len(visible(plan)), receipt=receipt.number)
+        text = DONE.format(count=len(answering.visible(plan)), receipt=receipt.number)
         channels = update_of(run, before, stored(run))
         return Outcome(text, changed, {"dellm_receipt": receipt.number}, channels)
 

@@ -6,15 +6,12 @@ when it is answered, and asked again where that is not what was shown.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from dellm import (
     InvalidInput,
-    Match,
     Memory,
     NothingMatched,
     Plan,
@@ -23,12 +20,8 @@ from dellm import (
     Request,
     SelectorError,
 )
-from dellm.adapting import Kind, Selection, consent, wishes
+from dellm.adapting import Kind, Selection, answering, wishes
 
-NOTHING = "I remember nothing that matches, so nothing was forgotten."
-UNCLEAR = "Tell me what to forget: quote it or name it. Nothing was forgotten."
-STRETCH = "Tell me how many of the last messages to forget. Nothing was forgotten."
-NO = "Nothing was forgotten."
 DROPPED = "(Nothing was forgotten: you answered neither yes nor no.)"
 HOW = 'Answer yes, no, or with numbers ("only 3 and 5"). Nothing is forgotten yet.'
 HOW_ALL = 'Answer "yes" to forget everything, or no. Nothing is forgotten yet.'
@@ -141,45 +134,6 @@ class Said:
     preview: str = field(default="", repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What was answered; `plan` is the token that the answer is meant for, None if it names none."""
-
-    kind: Kind
-    ids: tuple[int, ...] = ()
-    explicit: bool = False
-    plan: str | None = None
-
-
-def read(value: Any) -> Answer:
-    """Return what a value answers; OTHER for anything that is not clearly an answer.
-
-    Understood are True and False, what dellm.consent reads ("yes", "no", "only 3 and 5"), a list of
-    record ids, and a mapping with "ids" or "answer", and "plan" for the token it is meant for.
-    """
-    if isinstance(value, bool):
-        return Answer(Kind.YES if value else Kind.NO, explicit=True)
-    if isinstance(value, str):
-        said = consent.read(value)
-        return Answer(said.kind, said.ids, said.explicit)
-    if isinstance(value, Mapping):
-        return _mapped(value)
-    if isinstance(value, (list, tuple)) and all(type(one) is int for one in value):
-        return Answer(Kind.ONLY if value else Kind.NO, tuple(value))
-    return Answer(Kind.OTHER)
-
-
-def _mapped(value: Mapping[str, Any]) -> Answer:
-    told = [name for name in ("ids", "answer") if name in value]
-    plan = value.get("plan")
-    if len(told) != 1 or not (plan is None or isinstance(plan, str)):
-        return Answer(Kind.OTHER)
-    inner = value[told[0]]
-    if isinstance(inner, Mapping) or (told[0] == "ids" and not isinstance(inner, (list, tuple))):
-        return Answer(Kind.OTHER)
-    return replace(read(inner), plan=plan)
-
-
 class Asking:
     """Asks about deletion requests of one conversation, and does what is answered."""
 
@@ -210,18 +164,18 @@ class Asking:
 
         What is no answer to it erases nothing. Raises StorageError.
         """
-        answer = read(value)
+        answer = answering.read(value)
         if answer.kind is Kind.NO:
-            return Said(NO)
+            return Said(answering.NO)
         vague = question.everything and not answer.explicit
         if answer.kind is Kind.OTHER or (answer.kind is Kind.YES and vague):
             return self.again(question, "unclear")
         plan = self._memory.plan(**selection_of(question))
-        if token_of(plan) != question.plan or answer.plan not in {None, question.plan}:
+        if answering.token_of(plan) != question.plan or answer.plan not in {None, question.plan}:
             return self.again(question, "changed")
         return self._taken(question, answer, plan)
 
-    def _taken(self, question: Question, answer: Answer, plan: Plan) -> Said:
+    def _taken(self, question: Question, answer: answering.Answer, plan: Plan) -> Said:
         if answer.kind is Kind.YES:
             return self._erased(question, plan)
         if not {*question.ids, *question.suspects}.issuperset(answer.ids):
@@ -234,10 +188,10 @@ class Asking:
         selection = wishes.matched([plan], ids)
         part = self._memory.plan(**selection) if ids else None
         if not part:
-            return Said(NO)
+            return Said(answering.NO)
         if answer.kind is Kind.EXCEPT and set(answer.ids).intersection(part.ids):
             return self._put(selection, remark="goes with it")
-        if not {*question.ids, *answer.ids}.issuperset(visible(part)):
+        if not {*question.ids, *answer.ids}.issuperset(answering.visible(part)):
             return self._put(selection, remark="more")
         return self._erased(_question(part), part)
 
@@ -247,7 +201,7 @@ class Asking:
         except (PlanChanged, NothingMatched):
             return self.again(question, "changed")
         text = (
-            f"Forgotten: {len(visible(plan))} of the things I remembered "
+            f"Forgotten: {len(answering.visible(plan))} of the things I remembered "
             f"(receipt {receipt.number})."
         )
         return Said(text, receipt=receipt)
@@ -257,16 +211,16 @@ class Asking:
     ) -> Said:
         """Return the question for what the plan is now; what to say where nothing is left."""
         plan = self._memory.plan(**selection)
-        if not visible(plan):
-            return Said(NOTHING)
+        if not answering.visible(plan):
+            return Said(answering.NOTHING)
         question = _question(plan, everything=everything, remark=remark)
         return Said(str(question), question, preview=str(plan))
 
 
 def _nothing(request: Request, wish: wishes.Wish) -> str:
     if wish.stretch:
-        return STRETCH
-    return UNCLEAR if request.needs_question else NOTHING
+        return answering.STRETCH
+    return answering.UNCLEAR if request.needs_question else answering.NOTHING
 
 
 def _remark(request: Request, wish: wishes.Wish, plan: Plan) -> str | None:
@@ -278,29 +232,17 @@ def _remark(request: Request, wish: wishes.Wish, plan: Plan) -> str | None:
     return "guessed" if wish.guessed else None
 
 
-def visible(plan: Plan) -> list[int]:
-    """Return the records of a plan that somebody could look at; the others hold an agent's state."""
-    return [one for one in plan.ids if plan.entries[one].kind != "state"]
-
-
-def token_of(plan: Plan) -> str:
-    """Return what names a plan by what goes with it: 32 hexadecimal digits, made of ids only."""
-    said = json.dumps([plan.workspace, visible(plan)])
-    return hashlib.sha256(said.encode()).hexdigest()[:32]
-
-
 def _question(plan: Plan, *, everything: bool = False, remark: str | None = None) -> Question:
-    by_content = plan.selector.by_content
     return Question(
-        plan=token_of(plan),
-        ids=tuple(visible(plan)),
-        matches=tuple(one.id for one in plan.matches if plan.entries[one.id].kind != "state"),
+        plan=answering.token_of(plan),
+        ids=tuple(answering.visible(plan)),
+        matches=tuple(answering.visible_matches(plan)),
         rebuilt=tuple(one.id for one in plan.rebuilds),
         suspects=tuple(one.id for one in plan.suspects),
         held=tuple(one.id for one in plan.held),
         threads=len(plan.threads),
         everything=everything,
-        found=tuple((one.id, by_content(one.id), one.spans) for one in plan.matches),
+        found=tuple(_found(one) for one in answering.found_in(plan)),
         remark=remark,
     )
 
@@ -309,6 +251,4 @@ def selection_of(question: Question) -> Selection:
     """Return the selector of the matches that a question names."""
     if question.everything:
         return _EVERYTHING
-    matches = tuple(Match(id_, "asked for", spans) for id_, _, spans in question.found)
-    named = tuple(id_ for id_, said, _ in question.found if not said)
-    return Selection(matched=matches, named=named)
+    return answering.again(question.found)

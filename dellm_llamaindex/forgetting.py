@@ -20,10 +20,10 @@ from llama_index.core.chat_engine.types import (
 )
 
 from dellm import InvalidInput, Memory, RequestKind, recognise
-from dellm.adapting import Classifier, Kind, check_callable, check_flag
+from dellm.adapting import Classifier, Kind, answering, check_callable, check_flag
 
 from . import scopes
-from .asking import DROPPED, Asking, Question, Said, read
+from .asking import DROPPED, Asking, Question, Said
 from .replies import told as told_by
 from .retriever import memory_of
 
@@ -88,7 +88,7 @@ class ForgetDialog:
             return Turn(None, message)
         with self._guard:
             waiting, self._pending = self._pending, None
-            if waiting is not None and read(message).kind is not Kind.OTHER:
+            if waiting is not None and answering.read(message).kind is not Kind.OTHER:
                 return Turn(self._answered(waiting, message), "")
             request = recognise(message, model=self._classifier)
             if request.kind is not RequestKind.FORGET:
@@ -107,9 +107,9 @@ class ForgetDialog:
             return now
 
     def answer(self, value: Any) -> Said:
-        """Answer the open question: True, False, "yes", "no", ids, or a mapping as of asking.read.
+        """Answer the open question with what dellm.adapting.answering.read understands.
 
-        Raises InvalidInput where there is none.
+        That is True, False, "yes", "no", ids, or a mapping. Raises InvalidInput where there is none.
         """
         with self._guard:
             waiting, self._pending = self._pending, None

@@ -38,7 +38,8 @@ from llama_index.core.workflow import (
 from llama_indexes import Words, chunk, index_of
 
 from dellm import InvalidInput, Memory
-from dellm_llamaindex.asking import DROPPED, Asking, Question, read
+from dellm.adapting import answering
+from dellm_llamaindex.asking import DROPPED, Asking, Question
 from dellm_llamaindex.confirming import ForgetQuestion, confirm_forget
 from dellm_llamaindex.forgetting import ForgetDialog, ForgettingChatEngine
 from dellm_llamaindex.memory import DeLLMMemory
@@ -519,7 +520,7 @@ def test_a_dialog_serves_agents_and_loops_of_ones_own(memory: Memory) -> None:
     ],
 )
 def test_only_a_clear_answer_is_one(value: object, kind: str) -> None:
-    assert read(value).kind.value == kind
+    assert answering.read(value).kind.value == kind
 
 
 def test_a_question_that_is_none_of_ours_is_refused(memory: Memory) -> None:

@@ -22,7 +22,7 @@ from .database import without_password
 from .records import from_micros
 
 if TYPE_CHECKING:
-    from . import adopt_databases, adopt_messages, adopt_tables, consent, wishes
+    from . import adopt_databases, adopt_messages, adopt_tables, answering, consent, wishes
     from .consent import Kind
     from .context import Choice
     from .embedding import embed
@@ -44,7 +44,7 @@ _HOME = {
 
 _MODULES = frozenset(
     {
-        *("consent", "wishes"),  # how a user's request is understood and agreed to
+        *("answering", "consent", "wishes"),  # how a user's request is understood and agreed to
         *("adopt_databases", "adopt_messages", "adopt_tables"),  # reading what other tools keep
     }
 )
@@ -71,6 +71,7 @@ __all__ = [
     "adopt_databases",
     "adopt_messages",
     "adopt_tables",
+    "answering",
     "check_callable",
     "check_choice",
     "check_flag",
