@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
-from dellm import Memory, UnsupportedHere
+from dellm import Memory
+from dellm.adapting import foreign
 
 LOG = logging.getLogger("dellm.langchain")
-IN_A_ROW = 3  # single deletes that fail before the rest is left for later
 T = TypeVar("T")
 
 
@@ -89,7 +89,7 @@ class Copies:
         """Delete what was forgotten; return how many copies could not be deleted."""
         with self._guard:
             generation, gone = self._to_do(memory)
-            left = _at_once(self._deleted(memory, _Sync(self._store), gone)) if gone else []
+            left = foreign.at_once(self._deleted(memory, _Sync(self._store), gone)) if gone else []
             self._done(memory, generation, gone, left)
         return len(left)
 
@@ -138,42 +138,11 @@ class Copies:
 
 async def _deleted(store: Hands, names: list[str]) -> list[str]:
     """Delete from a store by id; return the ids of what may still be there."""
-    done = await _delete(store, names)
-    try:
-        there = await store.present(names)
-    except Exception:  # noqa: BLE001 - it cannot tell: what it said of the delete has to do
-        return [] if done else await _one_by_one(store, names)
-    left = [one for one in names if one in there]
-    return left if done or not left else await _one_by_one(store, left)
 
+    async def present(some: list[str]) -> Collection[str] | None:
+        try:
+            return await store.present(some)
+        except Exception:  # noqa: BLE001 - it cannot tell: what it said of the delete has to do
+            return None
 
-async def _one_by_one(store: Hands, names: Sequence[str]) -> list[str]:
-    """Delete one after the other: some stores refuse all for one id that is not there."""
-    left: list[str] = []
-    failed = 0
-    for at, one in enumerate(names):
-        if failed == IN_A_ROW:
-            return [*left, *names[at:]]
-        done = await _delete(store, [one])
-        failed = 0 if done else failed + 1
-        if not done:
-            left.append(one)
-    return left
-
-
-async def _delete(store: Hands, names: list[str]) -> bool:
-    try:
-        return await store.delete(names) is not False
-    except Exception:  # noqa: BLE001 - another system's failure, of whatever kind: it is tried again
-        return False
-
-
-def _at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        found: T = end.value
-        return found
-    work.close()
-    raise UnsupportedHere("A call that was to return at once waits.")
+    return await foreign.deleted(names, store.delete, present)

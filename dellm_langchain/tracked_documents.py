@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import json
-import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from langchain_core.documents import Document
 
 from dellm import Atom, Draft, Foreign, InvalidInput, Memory, Sources
+from dellm.adapting import foreign
 
 from .retriever import ID
 from .running import Here, here
@@ -65,8 +63,8 @@ class Shelf:
 
         One that was made of another that has a record, by cutting it down, goes with that.
         """
-        foreign = [self._foreign(one, one.id, _parent(one)) for one in documents]
-        ids = where.memory.elsewhere.take(self.name, foreign, noted=self.noted, own=self.own)
+        held = [self._foreign(one, one.id, _parent(one)) for one in documents]
+        ids = where.memory.elsewhere.take(self.name, held, noted=self.noted, own=self.own)
         pairs = zip(documents, ids, strict=True)
         return [None if id_ is None else _named(one, id_) for one, id_ in pairs]
 
@@ -97,9 +95,9 @@ class Shelf:
         trusted: int = -1,
     ) -> list[int | None]:
         pairs = zip(documents, names, strict=True)
-        foreign = [self._foreign(one, name, made) for one, name in pairs]
+        held = [self._foreign(one, name, made) for one, name in pairs]
         return where.memory.elsewhere.take(
-            self.name, foreign, new=True, thread=where.thread, trusted=trusted
+            self.name, held, new=True, thread=where.thread, trusted=trusted
         )
 
     def deletable(self, memory: Memory, names: Sequence[str] | None) -> list[str] | None:
@@ -111,38 +109,12 @@ class Shelf:
         return memory.elsewhere.noted(self.name, list(names))
 
     def _foreign(self, one: Document, name: str | None, made: Sources | None) -> Foreign:
-        said = plain(one.metadata)
-        if name is not None and not _random(name):
+        said = foreign.plain(one.metadata, RESERVED)
+        if name is not None and not foreign.says_nothing(name):
             said[THERE] = name  # it may say something, too
         draft = Draft(one.page_content, role="document", kind="document", metadata=said)
         source = one.metadata.get(self.source)
         return Foreign(name, Atom(draft, made=made), "" if source is None else str(source))
-
-
-def _random(name: str) -> bool:
-    """Whether an id says nothing: a UUID."""
-    try:
-        uuid.UUID(name)
-    except ValueError:
-        return False
-    return True
-
-
-def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a document's metadata that has a JSON form."""
-    return {
-        key: value
-        for key, value in metadata.items()
-        if isinstance(key, str) and key not in RESERVED and _has_json(value)
-    }
-
-
-def _has_json(value: object) -> bool:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
 
 
 def _parent(one: Document) -> Sources | None:

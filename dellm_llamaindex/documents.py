@@ -7,10 +7,8 @@ already is told by a note on the object, or by its metadata.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import threading
-import uuid
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +18,7 @@ from typing import Any, Protocol, cast
 from llama_index.core.schema import BaseNode, ImageNode, MetadataMode
 
 from dellm import Atom, Draft, Foreign, Memory, NotFound, Plan, Receipt, SelectorError, Sources
-from dellm.adapting import Selection
+from dellm.adapting import Selection, foreign
 
 from .tags import Owner, owner_of
 
@@ -71,9 +69,9 @@ def records_of(
             continue
         sources = _and(own.made, (made or {}).get(node.node_id))
         where = place or homes.of(owner, node.node_id) or PLACE
-        noted = where != PLACE or says_nothing(node.node_id)
-        foreign = foreign_of(node, sources, named=noted)
-        unknown.setdefault((where, noted), []).append((node.node_id, foreign))
+        noted = where != PLACE or foreign.says_nothing(node.node_id)
+        held = foreign_of(node, sources, named=noted)
+        unknown.setdefault((where, noted), []).append((node.node_id, held))
     for (where, noted), some in unknown.items():
         ids = memory.elsewhere.take(where, [one for _, one in some], noted=noted)
         found.update(zip((name for name, _ in some), ids, strict=True))
@@ -203,7 +201,7 @@ def _and(some: Sources | None, more: Sources | None) -> Sources | None:
 
 def foreign_of(node: BaseNode, made: Sources | None = None, *, named: bool = True) -> Foreign:
     """Return a node as a document that another system holds; `named`: with its id there."""
-    said = {**plain(node.metadata), NODE: node.node_id}
+    said = {**foreign.plain(node.metadata, RESERVED), NODE: node.node_id}
     document = node.ref_doc_id
     if document is not None:
         said[DOCUMENT] = document
@@ -237,32 +235,6 @@ def _medium(kind: str, data: str | bytes | None, path: object, url: object) -> I
     for one in (path, url):
         if one:
             yield f"[{kind} {one}]"
-
-
-def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a node's metadata that has a JSON form."""
-    return {
-        key: value
-        for key, value in metadata.items()
-        if isinstance(key, str) and key not in RESERVED and _has_json(value)
-    }
-
-
-def _has_json(value: object) -> bool:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
-
-
-def says_nothing(name: str) -> bool:
-    """Whether an id is of no meaning, so that it may be kept when its record is gone: a UUID."""
-    try:
-        uuid.UUID(name)
-    except ValueError:
-        return False
-    return True
 
 
 # what holds nodes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -17,12 +17,12 @@ from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from dellm import Memory, UnsupportedHere
+from dellm import Memory
+from dellm.adapting import foreign
 
 from .documents import PLACE, text_of
 
 LOG = logging.getLogger("dellm.llamaindex")
-IN_A_ROW = 3  # single deletes that fail before the rest is left for later
 T = TypeVar("T")
 
 
@@ -121,7 +121,7 @@ class Copies:
         """Delete what was forgotten; return how many nodes could not be deleted."""
         with self._guard:
             work = self._to_do()
-            at_once(self._do(work, Sync()))
+            foreign.at_once(self._do(work, Sync()))
             self._done(work)
         return len(work.left)
 
@@ -226,11 +226,9 @@ async def stored_texts(
 
 async def deleted(store: BasePydanticVectorStore, names: list[str], hands: Hands) -> list[str]:
     """Delete nodes from a vector store; return the ids of what may still be there."""
-    done = await _delete(store, names, hands)
-    there = await in_store(store, names, hands)
-    if there is None:
-        return [] if done else await _one_by_one(store, names, hands)
-    return there if done or not there else await _one_by_one(store, there, hands)
+    return await foreign.deleted(
+        names, lambda some: hands.delete(store, some), lambda some: in_store(store, some, hands)
+    )
 
 
 async def in_store(
@@ -244,38 +242,3 @@ async def in_store(
     except Exception:  # noqa: BLE001 - many stores cannot: then what it said of the delete has to do
         return None
     return [one for one in names if one in found]
-
-
-async def _one_by_one(
-    store: BasePydanticVectorStore, names: Sequence[str], hands: Hands
-) -> list[str]:
-    """Delete one after the other: some stores refuse all for one id that is not there."""
-    left: list[str] = []
-    failed = 0
-    for at, one in enumerate(names):
-        if failed == IN_A_ROW:
-            return [*left, *names[at:]]
-        done = await _delete(store, [one], hands)
-        failed = 0 if done else failed + 1
-        if not done:
-            left.append(one)
-    return left
-
-
-async def _delete(store: BasePydanticVectorStore, names: list[str], hands: Hands) -> bool:
-    try:
-        await hands.delete(store, names)
-    except Exception:  # noqa: BLE001 - another system's failure, of whatever kind: it is tried again
-        return False
-    return True
-
-
-def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        found: T = end.value
-        return found
-    work.close()
-    raise UnsupportedHere("A call that was to return at once waits.")

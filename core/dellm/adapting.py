@@ -22,7 +22,7 @@ from .database import without_password
 from .records import from_micros
 
 if TYPE_CHECKING:
-    from . import adopt_databases, adopt_messages, adopt_tables, answering, consent, wishes
+    from . import adopt_databases, adopt_messages, adopt_tables, answering, consent, foreign, wishes
     from .consent import Kind
     from .context import Choice
     from .embedding import embed
@@ -45,6 +45,7 @@ _HOME = {
 _MODULES = frozenset(
     {
         *("answering", "consent", "wishes"),  # how a user's request is understood and agreed to
+        "foreign",  # documents that other systems hold
         *("adopt_databases", "adopt_messages", "adopt_tables"),  # reading what other tools keep
     }
 )
@@ -80,6 +81,7 @@ __all__ = [
     "check_text",
     "consent",
     "embed",
+    "foreign",
     "from_micros",
     "whole_numbers",
     "wishes",
