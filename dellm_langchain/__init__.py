@@ -6,8 +6,9 @@ agent, retriever or cache.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from dellm.adapting import lazily
 
 from .saver import DeLLMSaver
 
@@ -38,12 +39,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'dellm_langchain' has no attribute {name!r}")
-    found: object = getattr(import_module(f".{_HOME[name]}", __name__), name)
-    globals()[name] = found
-    return found
+__getattr__ = lazily(__name__, _HOME)
 
 
 __all__ = [

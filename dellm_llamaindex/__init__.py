@@ -5,8 +5,9 @@ Each name is loaded when it is first asked for.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from dellm.adapting import lazily
 
 if TYPE_CHECKING:
     from .chat_store import DeLLMChatStore
@@ -41,12 +42,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'dellm_llamaindex' has no attribute {name!r}")
-    found: object = getattr(import_module(f".{_HOME[name]}", __name__), name)
-    globals()[name] = found
-    return found
+__getattr__ = lazily(__name__, _HOME)
 
 
 __all__ = [

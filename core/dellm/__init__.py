@@ -4,7 +4,6 @@ The model: everything stored is a *record*; a reply's parents are exactly the re
 its prompt; forgetting a record forgets all that was made from it. See Memory.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .context import estimated_tokens, prompt
@@ -29,6 +28,7 @@ from .errors import (
 )
 from .explaining import Explanation
 from .ledger import LedgerEntry
+from .loading import lazily
 from .memory import Memory
 from .plan import STRICT, Plan, Reach, depth, influence
 from .receipts import Receipt
@@ -79,12 +79,7 @@ _LATER = {
 _HOME = {name: module for module, names in _LATER.items() for name in names}
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'dellm' has no attribute {name!r}")
-    found: object = getattr(import_module(f".{_HOME[name]}", __name__), name)
-    globals()[name] = found
-    return found
+__getattr__ = lazily(__name__, _HOME)
 
 
 __all__ = [

@@ -6,7 +6,6 @@ Each name is loaded when it is first asked for.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .arguments import (
@@ -19,6 +18,7 @@ from .arguments import (
     whole_numbers,
 )
 from .database import without_password
+from .loading import lazily
 from .records import from_micros
 
 if TYPE_CHECKING:
@@ -51,14 +51,7 @@ _MODULES = frozenset(
 )
 
 
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return import_module(f".{name}", __package__)
-    if name not in _HOME:
-        raise AttributeError(f"module 'dellm.adapting' has no attribute {name!r}")
-    found: object = getattr(import_module(f".{_HOME[name]}", __package__), name)
-    globals()[name] = found
-    return found
+__getattr__ = lazily(__name__, _HOME, _MODULES)
 
 
 __all__ = [
@@ -83,6 +76,7 @@ __all__ = [
     "embed",
     "foreign",
     "from_micros",
+    "lazily",
     "whole_numbers",
     "wishes",
     "without_password",
