@@ -39,20 +39,18 @@ class Attached(BaseModel):
     def model_post_init(self, context: Any, /) -> None:
         """Find the memory that this means, or open it."""
         super().model_post_init(context)
-        self._held = Held(self._open())
+        self._held = Held(opened(self._handle))
         taps.install()
         purging.watch(self._held.memory)
 
-    def _open(self) -> Memory:
-        return opened(Handle(self.url, self.workspace, self.opened))
+    @property
+    def _handle(self) -> Handle:
+        return Handle(self.url, self.workspace, self.opened)
 
     @property
     def core(self) -> Memory:
         """The open memory, in the workspace."""
-        memory = self._held.memory
-        if (memory.url, memory.id) == (self.url, self.workspace):
-            return memory
-        return self._open()  # of a copy with another workspace
+        return self._held.of(self._handle)
 
     @property
     def owner(self) -> Owner:

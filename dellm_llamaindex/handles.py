@@ -131,6 +131,12 @@ class Held:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
 
+    def of(self, handle: Handle) -> Memory:
+        """Return the memory that a handle means: this one, unless it is of a copy with another."""
+        if (self.memory.url, self.memory.id) == (handle.url, handle.workspace):
+            return self.memory
+        return opened(handle)
+
     def __copy__(self) -> Held:
         return self
 

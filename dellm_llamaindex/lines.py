@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 _T = TypeVar("_T")
@@ -48,25 +48,6 @@ class Line:
                     future.set_exception(error)
 
 
-class Lines:
-    """The lines that are in use, by key."""
-
-    def __init__(self) -> None:
-        self._known: WeakValueDictionary[object, Line] = WeakValueDictionary()
-        self._guard = threading.Lock()
-
-    def of(self, key: object) -> Line:
-        """Return the line of a key."""
-        with self._guard:
-            found = self._known.get(key)
-            if found is None:
-                found = self._known[key] = Line()
-            return found
-
-
-lines = Lines()
-
-
 class Turn:
     """Lets in one at a time, `async with`, in order."""
 
@@ -102,20 +83,22 @@ class Turn:
             self._taken = False
 
 
-class Turns:
-    """The turns that are in use, by key."""
+class InUse(Generic[_T]):
+    """One object for each key, as long as somebody uses it. Thread-safe."""
 
-    def __init__(self) -> None:
-        self._known: WeakValueDictionary[object, Turn] = WeakValueDictionary()
+    def __init__(self, make: Callable[[], _T]) -> None:
+        self._make = make
+        self._known: WeakValueDictionary[object, _T] = WeakValueDictionary()
         self._guard = threading.Lock()
 
-    def of(self, key: object) -> Turn:
-        """Return the turn of a key."""
+    def of(self, key: object) -> _T:
+        """Return the object of a key."""
         with self._guard:
             found = self._known.get(key)
             if found is None:
-                found = self._known[key] = Turn()
+                found = self._known[key] = self._make()
             return found
 
 
-turns = Turns()
+lines = InUse(Line)
+turns = InUse(Turn)

@@ -73,7 +73,7 @@ class DeLLMMemory(BaseMemory):
         wanted.check()
         if not self.session_id.strip():
             raise InvalidInput("session_id= is empty.")
-        memory = self._open() if self.url else open_once(":memory:", self.workspace)
+        memory = opened(self._handle) if self.url else open_once(":memory:", self.workspace)
         self.url, self.workspace, self.opened = handle_of(memory)
         self._held = Held(memory)
 
@@ -108,7 +108,7 @@ class DeLLMMemory(BaseMemory):
         Raises InvalidInput, and what dellm.Memory.open raises.
         """
         made = cls(
-            **_handle(memory, workspace),
+            **_handle_of(memory, workspace),
             session_id=session_id if session_id is not None else uuid4().hex,
             top_k=top_k,
             token_limit=_limit(token_limit, llm),
@@ -125,13 +125,11 @@ class DeLLMMemory(BaseMemory):
     @property
     def core(self) -> Memory:
         """The open dellm.Memory, of this workspace."""
-        memory = self._held.memory
-        if (memory.url, memory.id) == (self.url, self.workspace):
-            return memory
-        return self._open()  # of a copy with another workspace
+        return self._held.of(self._handle)
 
-    def _open(self) -> Memory:
-        return opened(Handle(self.url, self.workspace, self.opened))
+    @property
+    def _handle(self) -> Handle:
+        return Handle(self.url, self.workspace, self.opened)
 
     @property
     def _session(self) -> Session:
@@ -300,7 +298,7 @@ class DeLLMMemory(BaseMemory):
         return await asyncio.to_thread(lambda: self.forget_document(ref_doc_id, **options))
 
 
-def _handle(memory: Memory | str | None, workspace: str | None) -> dict[str, str]:
+def _handle_of(memory: Memory | str | None, workspace: str | None) -> dict[str, str]:
     found = open_once(":memory:" if memory is None else memory, workspace)
     return handle_of(found)._asdict()
 
