@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -35,33 +35,13 @@ from llama_models import (
     WordEmbedding,
     repeated,
 )
+from llama_sessions import Opened, both, core, memory, session
 
 from dellm import Memory
 from dellm_llamaindex import DeLLMMemory
 from dellm_llamaindex.scopes import Scope, Scopes, scopes
 
-Opened = Callable[..., Memory]
-
-
-@pytest.fixture
-def core(sqlite_url: str, opened: Opened) -> Memory:
-    return opened(sqlite_url).workspace("alex")
-
-
-@pytest.fixture
-def both(url: str, opened: Opened) -> Memory:
-    return opened(url).workspace("alex")
-
-
-@pytest.fixture
-def memory(core: Memory) -> DeLLMMemory:
-    return session(core, "main")
-
-
-def session(core: Memory, name: str) -> DeLLMMemory:
-    return DeLLMMemory.from_defaults(
-        memory=core, session_id=name, top_k=None, token_limit=1_000_000
-    )
+__all__ = ["both", "core", "memory"]
 
 
 def user(text: str) -> ChatMessage:

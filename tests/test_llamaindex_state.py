@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from llama_index.core.workflow import (
     step,
 )
 from llama_models import Refused, RepeatingCaller, Step, fresh, own_tokens, repeated, tokens_in
+from llama_sessions import both, core, memory, session
 from llama_talks import given_context, look
 from pydantic import BaseModel
 
@@ -27,28 +28,7 @@ from dellm import ContextForgotten, Memory
 from dellm_llamaindex import DeLLMMemory, cleaned_context, state_taps
 from dellm_llamaindex.state_cleaning import NOTES
 
-Opened = Callable[..., Memory]
-
-
-@pytest.fixture
-def core(sqlite_url: str, opened: Opened) -> Memory:
-    return opened(sqlite_url).workspace("alex")
-
-
-@pytest.fixture
-def both(url: str, opened: Opened) -> Memory:
-    return opened(url).workspace("alex")
-
-
-@pytest.fixture
-def memory(core: Memory) -> DeLLMMemory:
-    return session(core, "main")
-
-
-def session(core: Memory, name: str, top_k: int | None = None) -> DeLLMMemory:
-    return DeLLMMemory.from_defaults(
-        memory=core, session_id=name, top_k=top_k, token_limit=1_000_000
-    )
+__all__ = ["both", "core", "memory"]
 
 
 # tools
