@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .context import Choice
     from .embedding import embed
     from .item_rows import ALL_KNOWN, CACHED
-    from .memory import Selection
+    from .previews import Selection
     from .requests import Classifier, Target
 
 _HOME = {

@@ -10,8 +10,8 @@ from typing import Any
 
 from . import consent
 from .consent import Kind
-from .memory import Selection
 from .plan import Plan
+from .previews import Selection
 from .selectors import Match
 
 NOTHING = "I remember nothing that matches, so nothing was forgotten."

@@ -7,26 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
 from . import forget as forgetting
-from . import indexing, planning, rebuilding, receipts, scrub, sequences, storing, values
-from .arguments import check_callable, check_iterable, check_text, check_whole, whole_numbers
-from .checkpoints import Checkpoints
-from .conversations import Conversations
+from . import (
+    indexing,
+    planning,
+    rebuilding,
+    receipts,
+    scrub,
+    sequences,
+    storing,
+    suppressing,
+    values,
+)
+from .arguments import check_callable, check_iterable, check_text, check_whole
 from .database import Clock, Scope, Tx, now, open_database, without_password
-from .elsewhere import Elsewhere
 from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, Engine, Options
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .executing import rebuild_and_execute
-from .items import Items
 from .plan import STRICT, Plan, Reach, refuse_others
-from .recall import Recall
+from .previews import Previews, Selection
 from .records import Context, Draft, Record
-from .selectors import Match, Selector, Where
+from .selectors import Selector
 
 
 class Details(TypedDict, total=False):
@@ -47,27 +52,7 @@ class Details(TypedDict, total=False):
     copy_of: int | None
 
 
-class Selection(TypedDict, total=False):
-    """The selectors of plan and forget; several narrow each other. See Memory.plan."""
-
-    ids: Sequence[int]
-    quote: str
-    value: str
-    keyword: str
-    meaning: str
-    description: str
-    where: Where
-    thread: str
-    everything: bool
-    threshold: float
-    aliases: bool
-    include: Sequence[int]
-    exclude: Sequence[int]
-    matched: Sequence[Match]  # of a plan made before; instead of all others
-    named: Sequence[int]  # those of them that were not found by what they say
-
-
-class Memory(Recall):
+class Memory(Previews):
     """An open memory, scoped to one workspace. Thread-safe; close it, or use it in a `with`."""
 
     @classmethod
@@ -100,26 +85,6 @@ class Memory(Recall):
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("The workspace's name is empty.")
         return type(self)(self._engine, name)
-
-    @property
-    def checkpoints(self) -> Checkpoints:
-        """The checkpoints of agent graphs in this workspace; adapters use it."""
-        return Checkpoints(self._engine, self.id)
-
-    @cached_property
-    def conversations(self) -> Conversations:
-        """The threads of messages of this workspace as chat histories keep them; adapters use it."""
-        return Conversations(self._engine, self.id)
-
-    @property
-    def items(self) -> Items:
-        """The values kept by name in this workspace: items of stores, entries of caches."""
-        return Items(self._engine, self.id)
-
-    @property
-    def elsewhere(self) -> Elsewhere:
-        """The copies of this workspace's records that other systems keep; adapters use it."""
-        return Elsewhere(self._engine, self.id)
 
     def close(self) -> None:
         """Close the memory for every workspace. Safe to repeat."""
@@ -204,13 +169,6 @@ class Memory(Recall):
             engine.tips.note(scope.ws, draft.thread or "", tip)
         return made[0]
 
-    def _context_ids(self, context: Context | Sequence[int]) -> list[int]:
-        if isinstance(context, Context):
-            if context.workspace != self.id:
-                raise InvalidInput("The context is of another workspace.")
-            return context.ids
-        return whole_numbers(context, "what was given")
-
     def index(self, progress: indexing.Progress | None = None) -> int:
         """Make the vectors still missing, all anew if they were another embedder's; return how many.
 
@@ -246,70 +204,7 @@ class Memory(Recall):
         check_callable(call, "call")
         self._engine.listeners.add(call)
 
-    # plan and forget
-
-    def plan(
-        self,
-        what: str | None = None,
-        *,
-        mode: str = "erase",
-        reach: Reach = STRICT,
-        suspects: bool = True,
-        **selection: Unpack[Selection],
-    ) -> Plan:
-        """Show what a forget would take, and why; nothing is changed.
-
-        `what` is an exact quote or a value in any spelling. `ids`, `quote`, `value`, `keyword`
-        (every word), `meaning` (cosine above `threshold`), `description` ("Sam's phone number"),
-        `where` (mapping of attributes or metadata, or a predicate), `thread` and `everything=True`
-        narrow each other; `include`/`exclude` add and drop ids; `aliases=True` also takes other
-        names the records state. `mode`: "erase", "suppress" (undoable) or "redact" (only the
-        matched span). `reach`: strict, depth(k), influence(t).
-        Raises SelectorError, InvalidInput, EmbedderError.
-        """
-        selector = self._selector(what, selection)
-        selector, near = self._with_meaning(selector, wanted=suspects)
-        with self._engine.reading(self.id) as (tx, scope):
-            return planning.make(
-                tx,
-                scope,
-                selector,
-                self._look(),
-                mode=mode,
-                reach=reach,
-                suspects=suspects,
-                threshold=near,
-                rebuilders=self._engine.rebuilders.keys(),
-            )
-
-    def _selector(self, what: str | None, selection: Selection) -> Selector:
-        chosen: dict[str, Any] = dict(selection)
-        for name in ("ids", "include", "exclude", "named"):
-            if name in chosen:
-                chosen[name] = tuple(self._context_ids(chosen[name]))
-        if isinstance(chosen.get("matched"), list):
-            chosen["matched"] = tuple(chosen["matched"])
-        try:
-            selector = Selector(what=what, **chosen)
-        except TypeError:
-            unknown = InvalidInput("There is no such selector.")
-        else:
-            selector.check()
-            return selector
-        raise unknown
-
-    def _with_meaning(self, selector: Selector, *, wanted: bool) -> tuple[Selector, float | None]:
-        """Return the selector with its vector, and the threshold for suspects by meaning."""
-        if selector.meaning is None and not (wanted and indexing.at_hand(self._engine, self.id)):
-            return selector, None
-        asked = planning.meaning_of(selector)
-        if asked is None:
-            indexing.ready(self._engine, self.id)
-            return selector, indexing.needed(self._engine).threshold
-        query = self._query(asked, vectors=True)
-        if query.vector is None:
-            return selector, None
-        return planning.with_vector(selector, query.vector, query.threshold), query.threshold
+    # forget
 
     def forget(
         self,
@@ -379,7 +274,7 @@ class Memory(Recall):
         if receipt.workspace != self.id:
             raise InvalidInput("The receipt is of another workspace.")
         with self._engine.writing(self.id, durable=True) as (tx, scope):
-            return forgetting.restore(tx, scope, receipt, self._now())
+            return suppressing.restore(tx, scope, receipt, self._now())
 
     # proof
 

@@ -12,8 +12,9 @@ from typing import Any, cast
 
 from . import values
 from .errors import EmbedderError, SelectorError
-from .memory import Memory, Selection
+from .memory import Memory
 from .plan import Plan
+from .previews import Selection
 from .requests import Request, RequestKind, Target
 from .selectors import Match
 from .terms import distinct

@@ -12,8 +12,9 @@ import typer
 
 from dellm import plan as plans
 from dellm.errors import InvalidInput
-from dellm.memory import Memory, Selection
+from dellm.memory import Memory
 from dellm.plan import Plan, Reach
+from dellm.previews import Selection
 
 MOST_IDS = 100_000  # that one range may stand for
 

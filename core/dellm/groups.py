@@ -1,0 +1,35 @@
+"""Groups: the verbs of a workspace that belong together, each reached by one name of the memory."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from .checkpoints import Checkpoints
+from .conversations import Conversations
+from .elsewhere import Elsewhere
+from .items import Items
+from .recall import Recall
+
+
+class Groups(Recall):
+    """What a memory keeps besides plain records, by group."""
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints of agent graphs in this workspace; adapters use it."""
+        return Checkpoints(self._engine, self.id)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        """The threads of messages of this workspace as chat histories keep them; adapters use it."""
+        return Conversations(self._engine, self.id)
+
+    @property
+    def items(self) -> Items:
+        """The values kept by name in this workspace: items of stores, entries of caches."""
+        return Items(self._engine, self.id)
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """The copies of this workspace's records that other systems keep; adapters use it."""
+        return Elsewhere(self._engine, self.id)

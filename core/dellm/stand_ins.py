@@ -1,0 +1,78 @@
+"""Stand-ins: the new versions that take the place of erased records, wherever these stood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from . import erasing, provenance, sequences, storing
+from .database import Row, Scope, Tx
+from .plan import Plan
+from .records import Edge, Status
+from .redacting import Version
+
+
+def store(
+    tx: Tx,
+    scope: Scope,
+    versions: Mapping[int, Version],
+    copies: Iterable[Edge],
+    at: int,
+) -> dict[int, int]:
+    """Store the new versions, each with the context, copies and status of the old one.
+
+    Where a context names one that has a new version itself, it is that.
+    """
+    made: dict[int, int] = {}
+    for old, version in versions.items():
+        draft = storing.with_free_version(tx, scope, version.draft)
+        records, _ = storing.store(tx, scope, [draft], at)
+        made[old] = records[0].id
+        context = [made.get(one, one) for one in version.context]
+        sequences.attach_surviving(tx, scope.ws, records[0].id, context)
+    for edge in copies:
+        if (
+            edge.position < 0
+            and 0 < edge.parent < edge.child
+            and {edge.parent, edge.child} <= set(made)
+        ):
+            provenance.link_copy(tx, scope.ws, made[edge.child], made[edge.parent])
+    for old, version in versions.items():
+        _set_status(tx, scope.ws, made[old], version.status)
+        tx.run(
+            "update tombstone set successor = :new where ws = :ws and id = :old",
+            ws=scope.ws,
+            old=old,
+            new=made[old],
+        )
+    return made
+
+
+def places(tx: Tx, ws: int, plan: Plan, ids: Sequence[int]) -> list[Row]:
+    """Return (sequence, position, record) wherever the value of a channel holds one of the records."""
+    kept = erasing.kept_for_lists(tx, ws, erasing.reached_sequences(ids, plan.edges), plan.edges)
+    rows = tx.all(
+        "select child, pos, parent from edge where ws = :ws and parent in :ids and child < 0",
+        ws=ws,
+        ids=list(ids),
+    )
+    return [row for row in rows if row[0] in kept]
+
+
+def put_back(tx: Tx, ws: int, stood: Iterable[Row], versions: Mapping[int, int]) -> None:
+    """Put the new versions where the old ones stood in the values of channels."""
+    tx.many(
+        "insert into edge(ws, child, pos, parent) values (:ws, :child, :pos, :parent)",
+        [
+            {"ws": ws, "child": child, "pos": pos, "parent": versions[old]}
+            for child, pos, old in stood
+        ],
+    )
+
+
+def _set_status(tx: Tx, ws: int, id_: int, status: Status) -> None:
+    tx.run(
+        "update record set status = :status where ws = :ws and id = :id",
+        ws=ws,
+        id=id_,
+        status=int(status),
+    )

@@ -1,0 +1,69 @@
+"""Suppressing: taking records out of every read undoably, and undoing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from . import erasing, item_rows, ledger
+from .database import Scope, Tx
+from .ledger import LedgerEntry
+from .plan import Plan
+from .receipts import Receipt
+from .records import Status
+
+
+def suppress(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, int]:
+    """Take the plan's records out of every read, undoably; no sequence they reach is extended."""
+    changed = tx.run(
+        "update record set status = :suppressed where ws = :ws and id in :ids and status = 0",
+        ws=scope.ws,
+        ids=list(plan.ids),
+        suppressed=int(Status.SUPPRESSED),
+    )
+    item_rows.drop_given(tx, scope.ws, list(plan.ids), {one.id for one in plan.matches})
+    dead = erasing.reached_sequences(plan.ids, plan.edges)
+    return {"record": changed, "sequence": erasing.kill(tx, scope.ws, dead, at, receipt)}
+
+
+def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
+    """Undo a suppression: return the ids that may be used again.
+
+    What another suppression took as well, and was not undone, stays out of use.
+    """
+    tx.run(
+        "update workspace set version = version + 1, generation = generation + 1 where ws = :ws",
+        ws=scope.ws,
+    )
+    rows = tx.all(
+        "update record set status = 0 where ws = :ws and id in :ids and status = :suppressed "
+        "returning id",
+        ws=scope.ws,
+        ids=_only_suppressed_by(tx, scope.ws, receipt),
+        suppressed=int(Status.SUPPRESSED),
+    )
+    back = sorted(row[0] for row in rows)
+    ledger.append(tx, scope.ws, "restore", {"receipt": receipt.number, "ids": back}, at)
+    return back
+
+
+def _only_suppressed_by(tx: Tx, ws: int, receipt: Receipt) -> list[int]:
+    """Return the receipt's ids, and their redacted versions, that no other suppression holds."""
+    chain = ledger.entries(tx, ws)
+    others: dict[int, list[int]] = {}
+    for entry in chain:
+        if entry.action == "suppress" and entry.seq != receipt.number:
+            others[entry.seq] = entry.body["ids"]
+        elif entry.action == "restore":
+            others.pop(entry.body["receipt"], None)
+    held = {id_ for ids in others.values() for id_ in ids}
+    return sorted(_with_versions(chain, receipt.ids) - _with_versions(chain, held))
+
+
+def _with_versions(chain: Iterable[LedgerEntry], ids: Iterable[int]) -> set[int]:
+    """Return the ids, and those of the versions that later redactions put in their place."""
+    found = set(ids)
+    for entry in chain:
+        for old, new in entry.body.get("redacted", {}).items():
+            if int(old) in found:
+                found.add(new)
+    return found
