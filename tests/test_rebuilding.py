@@ -11,7 +11,18 @@ from threading import Barrier, BrokenBarrierError
 
 import pytest
 
-from dellm import Assistant, InvalidInput, Memory, Plan, PlanChanged, Record, depth, ledger
+from dellm import (
+    Assistant,
+    InvalidInput,
+    Made,
+    Memory,
+    Plan,
+    PlanChanged,
+    Record,
+    depth,
+    ledger,
+    receipts,
+)
 from dellm.models import ExtractiveReader
 
 SECRET = "My door code is canaryqzxv."
@@ -467,3 +478,45 @@ def test_in_any_graph_nothing_of_the_forgotten_is_left_and_all_else_is(
 def stored(memory: Memory) -> dict[int, tuple[Record, list[int]]]:
     """Return every record with its context, by id."""
     return {one.id: (one, memory.context_of(one.id)) for one in memory.export()}
+
+
+# the model calls that it took
+
+
+def test_a_receipt_counts_the_model_calls_of_all_that_was_tried(three: Memory) -> None:
+    three.rebuilder("many", lambda _record, sources: Made(f"said: {sources[0].text}", calls=3))
+    three.rebuilder("nothing", lambda _record, _sources: Made(None, calls=5))
+    three.rebuilder("failing", failing)
+    for name in ("sum", "many", "nothing", "failing"):
+        summary(three, f"said: {name}", [1, 2], metadata={"rebuild": name})
+    summary(three, "said: alone", [2], metadata={"rebuild": "many"})
+    receipt = three.forget(ids=[2])
+    assert (receipt.rebuild_calls, len(receipt.rebuilt), receipt.not_rebuilt) == (10, 2, 2)
+    assert "model calls to rebuild: 10" in str(receipt)
+    assert receipt.to_json()["rebuild_calls"] == 10
+    assert "said" not in repr(Made("said"))
+    assert three.forget(ids=[3]).rebuild_calls == 0
+
+
+def test_calls_whose_texts_the_memory_moved_away_from_are_counted_too(three: Memory) -> None:
+    summary(three, "said: all", [1, 2, 3])
+    three.rebuilder("sum", lambda _record, _sources: three.remember(SECRET).thread or "said: tea")
+    assert three.forget("canaryqzxv").rebuild_calls == 3
+
+
+@pytest.mark.parametrize("made", [Made(" "), Made(7), Made("said: tea", -1), Made("said: x", None)])  # type: ignore[arg-type] # what no checker allows
+def test_a_count_that_is_none_is_one_call(made: Made, three: Memory) -> None:
+    three.rebuilder("sum", lambda _record, _sources: made)
+    summary(three, "said: all", [1, 2, 3])
+    receipt = three.forget("canaryqzxv")
+    assert receipt.rebuild_calls == 1
+    assert len(receipt.rebuilt) == (made.calls != 1)
+    assert not three.scan("canaryqzxv").places
+
+
+def test_an_entry_from_before_calls_were_counted_reads_as_none() -> None:
+    body: dict[str, object] = {"reach": "strict", "relaxed": False, "ids": [], "matched": 0}
+    body |= {"redacted": {}, "spared": 0, "held": [], "exposures": {}, "rows": {}}
+    body |= {"out_of_reach": [], "digest": ""}
+    entry = ledger.LedgerEntry(1, 0, "erase", body, "", "")
+    assert receipts.from_entry(entry, "alex", set()).rebuild_calls == 0

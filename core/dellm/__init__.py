@@ -31,6 +31,7 @@ from .ledger import LedgerEntry
 from .loading import lazily
 from .memory import Memory
 from .plan import STRICT, Plan, Reach, depth, influence
+from .rebuilding import Made
 from .receipts import Receipt
 from .records import Chosen, Context, Draft, Record, Status
 from .scan import ScanReport
@@ -115,6 +116,7 @@ __all__ = [
     "LedgerEntry",
     "Literal",
     "Loaded",
+    "Made",
     "Many",
     "Match",
     "Memory",

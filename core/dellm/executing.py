@@ -26,16 +26,18 @@ def rebuild_and_execute(
 ) -> Receipt:
     """Do what the plan says that `planned` returns in a transaction; raises as forget.execute."""
     left = TRIES if terms.rebuilders else 1
+    calls = 0
     while True:
         left -= 1
         before, made = _rebuilt(engine, workspace, planned, terms)
+        calls += made.calls
         with engine.writing(workspace, durable=True) as (tx, scope):
             version = forget.lock(tx, scope.ws)
             # Where nothing was written meanwhile, the plan would come out the same.
             same = before is not None and before.version in {version, version - 1}
             plan = before if before is not None and same else planned(tx, scope)
             if not left or not made.is_stale(plan):
-                complete = replace(terms, rebuilds=made)
+                complete = replace(terms, rebuilds=replace(made, calls=calls))
                 return forget.execute(tx, scope, plan, version, complete)
 
 

@@ -114,6 +114,7 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         "redacted": {str(old): new for old, new in redacted.items()},
         "rebuilt": {str(old): new for old, new in rebuilt.items()},
         "not_rebuilt": len(plan.rebuilds) - len(rebuilt),
+        "rebuild_calls": terms.rebuilds.calls,
         "spared": len(plan.spared),
         "held": [one.id for one in plan.held],
         "exposures": plan.exposures,

@@ -24,7 +24,8 @@ class Receipt:
     "scrubbed" (its bytes were looked for in every file of the database and are in none, and no other
     system is known to have a copy). A receipt that is read again says what holds by then.
     `redacted` and `rebuilt` name the new record by the erased one in whose place it stands;
-    `not_rebuilt` counts those that were to be made anew and could not be.
+    `not_rebuilt` counts those that were to be made anew and could not be, `rebuild_calls` the model
+    calls that making anew took, failed ones too.
     """
 
     number: int
@@ -45,6 +46,7 @@ class Receipt:
     digest: str = ""
     rebuilt: Mapping[int, int] = field(default_factory=dict)
     not_rebuilt: int = 0
+    rebuild_calls: int = 0
 
     @property
     def id(self) -> str:
@@ -61,6 +63,8 @@ class Receipt:
             lines.append(f"relaxed reach: {self.spared} dependent(s) were left")
         if self.rebuilt or self.not_rebuilt:
             lines.append(f"rebuilt: {len(self.rebuilt)}, could not be rebuilt: {self.not_rebuilt}")
+        if self.rebuild_calls:
+            lines.append(f"model calls to rebuild: {self.rebuild_calls}")
         if self.held:
             lines.append(f"held back: {len(self.held)} record(s)")
         for model, replies in self.exposures.items():
@@ -83,6 +87,7 @@ class Receipt:
             "redacted": {str(old): new for old, new in self.redacted.items()},
             "rebuilt": {str(old): new for old, new in self.rebuilt.items()},
             "not_rebuilt": self.not_rebuilt,
+            "rebuild_calls": self.rebuild_calls,
             "spared": self.spared,
             "held": list(self.held),
             "exposures": dict(self.exposures),
@@ -166,4 +171,5 @@ def from_entry(
         # Entries from before there was any rebuilding say nothing of it.
         rebuilt=dict(sorted((int(old), new) for old, new in body.get("rebuilt", {}).items())),
         not_rebuilt=body.get("not_rebuilt", 0),
+        rebuild_calls=body.get("rebuild_calls", 0),
     )
