@@ -38,7 +38,7 @@ WAYS = ("meaning", "keyword", "both")
 NAMESPACES = ("", "a%", "%")
 NOT_OF_A_WORKSPACE = {
     *("open", "close", "workspace", "id", "identity", "origin", "url", "root", "closed"),
-    *("rebuilder", "after_forget", "after_read"),
+    *("rebuilder", "regenerator", "after_forget", "after_read"),
     "items.embedder",
 }
 # The verbs of `memory.checkpoints` are named "checkpoints.get" and so on, as those of `memory.items`.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from . import forget, rebuilding
+from . import forget, rebuilding, regenerating
 from .database import Scope, Tx
 from .engine import Engine
 from .plan import Plan
@@ -50,5 +50,6 @@ def _rebuilt(
         return None, rebuilding.NOTHING
     with engine.reading(workspace) as (tx, scope):
         plan = planned(tx, scope)
-        job = rebuilding.gather(tx, scope, plan, names, look.at, look.region)
-    return plan, rebuilding.NOTHING if job is None else job.run(dict(engine.rebuilders))
+        left = regenerating.shortened(tx, scope, plan, terms.unit, look.region)
+        job = rebuilding.gather(tx, scope, plan, names, look.at, look.region, left)
+    return plan, rebuilding.NOTHING if job is None else job.run(terms.makers(engine.rebuilders))

@@ -7,7 +7,7 @@ nothing is.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from . import (
@@ -18,6 +18,7 @@ from . import (
     planning,
     rebuilding,
     receipts,
+    regenerating,
     repeating,
     stand_ins,
     suppressing,
@@ -35,7 +36,8 @@ from .selectors import Look
 class Terms:
     """What an execution needs besides the plan: time, phone region, lifetimes, limits to name.
 
-    `rebuilds` are the texts that were made for it, by the functions `rebuilders`.
+    `rebuilds` are the texts that were made for it, by the functions `rebuilders`; `asker` makes those
+    of replies.
     """
 
     look: Look
@@ -44,6 +46,11 @@ class Terms:
     unit: str = "span"
     rebuilds: rebuilding.Rebuilds = rebuilding.NOTHING
     rebuilders: Collection[str] = ()
+    asker: regenerating.Asker | None = None
+
+    def makers(self, known: Mapping[str, rebuilding.Rebuilder]) -> dict[str, rebuilding.Rebuilder]:
+        """Return what makes texts, by name: the functions registered, and what asks for replies again."""
+        return {**known} if self.asker is None else {**known, regenerating.REPLY: self.asker}
 
 
 def lock(tx: Tx, ws: int) -> int:
@@ -94,27 +101,25 @@ def _again(tx: Tx, scope: Scope, plan: Plan, look: Look) -> Plan:
         raise PlanChanged(
             f"The plan took {len(plan)} record(s); now it would take {len(now)}, or other ones."
         )
-    return replace(now, rebuilds=plan.rebuilds)
+    return replace(now, rebuilds=plan.rebuilds, regenerates=plan.regenerates)
 
 
 def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     """Do what a plan says that was made in this transaction, after the lock; return the receipt."""
     number = ledger.head(tx, scope.ws)[0] + 1
     redacted: dict[int, int] = {}
-    rebuilt: dict[int, int] = {}
+    anew: dict[int, int] = {}
     if plan.mode == "suppress":
         rows = suppressing.suppress(tx, scope, plan, number, terms.look.at)
     else:
-        rows, redacted, rebuilt = _replace(tx, scope, plan, number, terms)
+        rows, redacted, anew = _replace(tx, scope, plan, number, terms)
     body = {
         "ids": list(plan.ids),
         "matched": len(plan.matches),
         "reach": str(plan.reach),
         "relaxed": plan.reach.relaxed,
         "redacted": {str(old): new for old, new in redacted.items()},
-        "rebuilt": {str(old): new for old, new in rebuilt.items()},
-        "not_rebuilt": len(plan.rebuilds) - len(rebuilt),
-        "rebuild_calls": terms.rebuilds.calls,
+        **_made_anew(plan, anew, terms),
         "spared": len(plan.spared),
         "held": [one.id for one in plan.held],
         "exposures": plan.exposures,
@@ -128,6 +133,20 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     return receipts.from_entry(entry, scope.name, set())
 
 
+def _made_anew(plan: Plan, anew: Mapping[int, int], terms: Terms) -> dict[str, object]:
+    """Return what a receipt says of what was made anew: new ids by old, failures, calls for replies."""
+    replies = {one.id for one in plan.regenerates}
+    rebuilt = {str(old): new for old, new in anew.items() if old not in replies}
+    regenerated = {str(old): new for old, new in anew.items() if old in replies}
+    return {
+        "rebuilt": rebuilt,
+        "not_rebuilt": len(plan.rebuilds) - len(rebuilt),
+        "regenerated": regenerated,
+        "not_regenerated": len(replies) - len(regenerated),
+        "regenerate_calls": 0 if terms.asker is None else terms.asker.calls,
+    }
+
+
 def _replace(
     tx: Tx, scope: Scope, plan: Plan, receipt: int, terms: Terms
 ) -> tuple[dict[str, int], dict[int, int], dict[int, int]]:
@@ -135,7 +154,9 @@ def _replace(
     at, versions = terms.look.at, dict[int, Version]()
     if plan.mode == "redact":
         versions = new_versions(tx, scope, plan, terms.unit, terms.look.region)
-    anew = rebuilding.new_versions(tx, scope, plan, terms.rebuilds, terms.rebuilders, at)
+    anew = rebuilding.new_versions(
+        tx, scope, plan, terms.rebuilds, terms.rebuilders, at, set(versions)
+    )
     versions |= anew
     left = surviving.contexts(tx, scope, plan, versions)
     stood = stand_ins.places(tx, scope.ws, plan, list(versions)) if versions else []

@@ -16,6 +16,7 @@ from . import (
     planning,
     rebuilding,
     receipts,
+    regenerating,
     scrub,
     sequences,
     storing,
@@ -195,6 +196,19 @@ class Memory(Previews):
         check_callable(make, "make")
         self._engine.rebuilders[name] = make
 
+    def regenerator(self, make: regenerating.Ask) -> None:
+        """Register what asks for a reply again when some of what it was made from is forgotten.
+
+        `make(reply, context)` returns the new text, made from the context that stays alone, in the
+        order of the prompt; earlier replies in it are those that stand there by then. `reply` has no
+        content. It is asked outside of any transaction, where a forget says
+        on_dependents="regenerate". None, a blank text, a failure, or a text that still holds the
+        forgotten value: then the reply is erased. Holds for all workspaces of this open memory.
+        Raises InvalidInput.
+        """
+        check_callable(make, "make")
+        self._engine.regenerator = make
+
     def after_forget(self, call: Callable[[receipts.Receipt], object]) -> None:
         """Have a function called after every forget of this open memory, once it is committed.
 
@@ -214,21 +228,26 @@ class Memory(Previews):
         reach: Reach = STRICT,
         unit: str = "span",
         scrub: bool | None = None,
+        on_dependents: str = "erase",
+        regenerate: regenerating.Ask | None = None,
         **selection: Unpack[Selection],
     ) -> receipts.Receipt:
         """Execute a plan, or plan and execute at once; return the receipt.
 
         Repeating it returns the same receipt. Dependents that can be rebuilt (see `rebuilder`) are,
         which may take as long as a model does; the erasing itself is one transaction.
-        `unit` is how much "redact" takes: "span" or "clause". `scrub`: clean the files too; None
-        does so for small SQLite files.
+        `on_dependents="regenerate"` has the replies among them asked again by `regenerate`, else by
+        what `regenerator` registered. `unit` is how much "redact" takes: "span" or "clause".
+        `scrub`: clean the files too; None does so for small SQLite files.
         Raises PlanChanged, NothingMatched, PreviewRequired (a selector that guesses needs a plan),
         SelectorError, StorageError, InvalidInput (a plan together with what it does not say).
         """
         look = self._look()
         ready = what if isinstance(what, Plan) else None
         if ready is not None:
-            refuse_others(ready, mode, reach, selection)
+            refuse_others(ready, mode, reach, on_dependents, selection)
+            on_dependents = ready.on_dependents
+        names = regenerating.names(self._engine.rebuilders, on_dependents, mode)
         selector = self._selector(_text(what), selection) if ready is None else Selector()
         if selector.guesses:
             raise PreviewRequired("A selector by meaning, description or alias guesses.")
@@ -237,7 +256,8 @@ class Memory(Previews):
             self._engine.options.repeat_for,
             self._engine.database.out_of_reach(),
             unit,
-            rebuilders=frozenset(self._engine.rebuilders),
+            rebuilders=names,
+            asker=regenerating.asker(regenerate or self._engine.regenerator, names),
         )
 
         def planned(tx: Tx, scope: Scope) -> Plan:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import rustworkx
 
 MODES = ("erase", "suppress", "redact")
+ON_DEPENDENTS = ("erase", "regenerate")  # what becomes of the replies among what goes
 EXCERPT = 200  # characters of a record that a plan shows
 
 
@@ -106,6 +107,20 @@ class Dependent:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A reply that a model is asked for again, without what goes; `trace` as of a dependent.
+
+    `calls` are the model calls that takes, 0 where the same reply is asked for already, and `tokens`
+    an estimate of what they send: one for every four characters.
+    """
+
+    id: int
+    trace: tuple[int, ...]
+    calls: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Spared:
     """A record that a strict forget would take and this one does not, and why."""
 
@@ -126,7 +141,8 @@ class Plan:
     """What a forget would do. Printable as a tree; `to_json` holds no content.
 
     `rebuilds` are those of its records that are made anew from what stays, where that succeeds, each
-    after what it is made from; what they say now goes like all else.
+    after what it is made from; what they say now goes like all else. `regenerates` are the same for
+    replies, where they were to be asked for again.
     """
 
     workspace: str
@@ -144,6 +160,21 @@ class Plan:
     version: int = -1
     digest: str = ""
     rebuilds: tuple[Dependent, ...] = ()
+    regenerates: tuple[Asked, ...] = ()
+    on_dependents: str = "erase"
+
+    @property
+    def remade(self) -> frozenset[int]:
+        """The records in whose place a new text is to stand."""
+        return frozenset([one.id for one in self.rebuilds] + [one.id for one in self.regenerates])
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """What asking for the replies again takes: model calls, and an estimate of the tokens sent."""
+        return (
+            sum(one.calls for one in self.regenerates),
+            sum(one.tokens for one in self.regenerates),
+        )
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -193,6 +224,8 @@ class Plan:
     def explain(self, id_: int) -> str:
         """Return why a record is in the plan, in one line without content; InvalidInput if it is not."""
         after = "; to be rebuilt" if any(one.id == id_ for one in self.rebuilds) else ""
+        if any(one.id == id_ for one in self.regenerates):
+            after = "; to be asked again"
         for match in self.matches:
             if match.id == id_:
                 return match.reason + after
@@ -217,6 +250,13 @@ class Plan:
                 for one in self.dependents
             ],
             "rebuilt": [{"id": one.id, "trace": list(one.trace)} for one in self.rebuilds],
+            "on_dependents": self.on_dependents,
+            "regenerated": [
+                {"id": one.id, "trace": list(one.trace), "calls": one.calls, "tokens": one.tokens}
+                for one in self.regenerates
+            ],
+            "calls": self.cost[0],
+            "tokens": self.cost[1],
             "spared": [{"id": one.id, "why": one.why} for one in self.spared],
             "held": [{"id": one.id, "why": one.why} for one in self.held],
             "suspects": [{"id": one.id, "why": one.why} for one in self.suspects],
@@ -256,6 +296,11 @@ class Plan:
                 rebuilds=tuple(
                     Dependent(one["id"], tuple(one["trace"])) for one in data.get("rebuilt", ())
                 ),
+                regenerates=tuple(
+                    Asked(one["id"], tuple(one["trace"]), one["calls"], one["tokens"])
+                    for one in data.get("regenerated", ())
+                ),
+                on_dependents=data.get("on_dependents", "erase"),
             )
             made._check()
         except (AttributeError, KeyError, TypeError, ValueError, InvalidInput):
@@ -267,12 +312,15 @@ class Plan:
     def _check(self) -> None:
         """Raise InvalidInput where a value read from JSON is none that a plan has."""
         check_choice(self.mode, MODES, "mode=")
+        check_choice(self.on_dependents, ON_DEPENDENTS, "on_dependents=")
         for text in (self.workspace, self.head, self.digest, *(one.reason for one in self.matches)):
             check_text(text, "A name, reason or digest")
         beside: list[Spared | Suspect] = [*self.spared, *self.held, *self.suspects]
         ids = [one.id for one in self.matches] + [one.id for one in self.dependents]
-        ids += [one.id for one in (*beside, *self.rebuilds)]
-        steps = [step for one in (*self.dependents, *self.rebuilds) for step in one.trace]
+        made: list[Dependent | Asked] = [*self.rebuilds, *self.regenerates]
+        ids += [one.id for one in (*beside, *made)]
+        ids += [count for one in self.regenerates for count in (one.calls, one.tokens)]
+        steps = [step for one in (*self.dependents, *made) for step in one.trace]
         places = [place for one in self.matches for span in one.spans for place in span]
         whole_numbers([*ids, *steps, *places], "a plan")
         for one in beside:
@@ -286,7 +334,7 @@ class Plan:
 
 
 def _not_rebuilt(matches: Iterable[Match], data: Mapping[str, Any]) -> tuple[int, ...]:
-    rebuilt = {one["id"] for one in data.get("rebuilt", ())}
+    rebuilt = {one["id"] for one in (*data.get("rebuilt", ()), *data.get("regenerated", ()))}
     return tuple(one.id for one in matches if one.id not in rebuilt)
 
 
@@ -307,9 +355,12 @@ def digest_of(
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-def refuse_others(plan: Plan, mode: str, reach: Reach, selection: Mapping[str, Any]) -> None:
+def refuse_others(
+    plan: Plan, mode: str, reach: Reach, on_dependents: str, selection: Mapping[str, Any]
+) -> None:
     """Raise InvalidInput for options that say other than the plan they are given with."""
-    if selection or mode not in {"erase", plan.mode} or reach not in (STRICT, plan.reach):
+    said = mode in {"erase", plan.mode} and on_dependents in {"erase", plan.on_dependents}
+    if selection or not said or reach not in (STRICT, plan.reach):
         raise InvalidInput(
             "A plan already says what goes, how and how far.",
             remedy="Make a new plan with the other options.",

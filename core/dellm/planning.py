@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from . import influences, ledger, provenance, rebuilding, search, selectors, values
+from . import influences, ledger, provenance, rebuilding, regenerating, search, selectors, values
 from .arguments import check_choice
 from .database import Filter, Scope, Tx, Vector
 from .encoding import decode
@@ -39,7 +39,7 @@ def make(
     """Return the plan for a selector; an empty one when nothing matches.
 
     `shown` adds what only a reader needs: traces, excerpts. The digest is the same without.
-    `rebuilders` are the names by which records may ask to be made anew.
+    `rebuilders` are the names by which records may ask to be made anew; see regenerating.names.
     `threshold` is the embedder's own, in cosine; None leaves meaning out of the suspects.
     Raises SelectorError, InvalidInput.
     """
@@ -56,12 +56,24 @@ def make(
     empty = Plan(scope.name, mode, reach, selector, (), (), head=head, version=version)
     plan = _draw(tx, scope, empty, found, shown=shown)
     if rebuilders and mode != "suppress":
-        anew = rebuilding.wanted(tx, scope, plan, rebuilders, look.at)
-        plan = replace(plan, rebuilds=anew)
+        plan = _with_remade(tx, scope, plan, rebuilders, look)
     if suspects and plan:
         plan = replace(plan, suspects=_suspects(tx, scope, plan, look, threshold))
     said = digest_of(scope.name, mode, reach, plan.matches, plan.ids)
     return replace(plan, entries=_entries(tx, scope, plan, shown=shown), digest=said)
+
+
+def _with_remade(tx: Tx, scope: Scope, plan: Plan, names: Collection[str], look: Look) -> Plan:
+    """Return the plan with what can be made anew of it. How much a redaction takes is not known yet."""
+    asks = regenerating.REPLY in names
+    left = regenerating.shortened(tx, scope, plan, "span", look.region) if asks else {}
+    rebuilds, regenerates = rebuilding.wanted(tx, scope, plan, names, look.at, left)
+    return replace(
+        plan,
+        rebuilds=rebuilds,
+        regenerates=regenerates,
+        on_dependents="regenerate" if asks else "erase",
+    )
 
 
 def spared_copy(id_: int) -> Spared:

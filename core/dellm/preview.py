@@ -35,7 +35,8 @@ def rich_tree(plan: Plan) -> Tree:
     for one in plan.dependents:
         below.setdefault(one.trace[-2] if len(one.trace) > 1 else 0, []).append(one.id)
     traces = {one.id: one for one in plan.dependents}
-    rebuilt = {one.id for one in plan.rebuilds}
+    after = {one.id: "; then rebuilt from what stays" for one in plan.rebuilds}
+    after |= {one.id: "; then asked again" for one in plan.regenerates}
     left = [MOST]
 
     def add(branch: Tree, id_: int, why: str) -> None:
@@ -45,8 +46,7 @@ def rich_tree(plan: Plan) -> Tree:
             if left[0] == 0:
                 continue
             left[0] -= 1
-            after = "; then rebuilt from what stays" if node in rebuilt else ""
-            grown = above.add(Text(_line(plan, node, reason + after)))
+            grown = above.add(Text(_line(plan, node, reason + after.get(node, ""))))
             for child in reversed(below.get(node, ())):
                 path = " → ".join(str(step) for step in traces[child].trace)
                 word = "copy" if traces[child].copy else "made from it"
@@ -81,6 +81,10 @@ def _headline(plan: Plan) -> str:
     made = len(plan) - len(plan.matches)
     relaxed = f", relaxed reach {plan.reach}" if plan.reach.relaxed else ""
     rebuilt = f", {len(plan.rebuilds)} of them to be rebuilt" if plan.rebuilds else ""
+    if plan.regenerates:
+        calls, tokens = plan.cost
+        rebuilt += f", {len(plan.regenerates)} of them replies to be asked again: "
+        rebuilt += f"{calls} model call(s), about {tokens} tokens sent"
     threads = f" in {len(plan.threads)} thread(s)" if plan.threads else ""
     return f"{plan.mode}: {len(plan)} record(s){threads}: {len(plan.matches)} matched, {made} made from them{rebuilt}{relaxed}"
 

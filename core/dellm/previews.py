@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack
 
-from . import indexing, planning
+from . import indexing, planning, regenerating
 from .arguments import whole_numbers
 from .errors import InvalidInput
 from .groups import Groups
@@ -44,6 +44,7 @@ class Previews(Groups):
         mode: str = "erase",
         reach: Reach = STRICT,
         suspects: bool = True,
+        on_dependents: str = "erase",
         **selection: Unpack[Selection],
     ) -> Plan:
         """Show what a forget would take, and why; nothing is changed.
@@ -53,9 +54,11 @@ class Previews(Groups):
         `where` (mapping of attributes or metadata, or a predicate), `thread` and `everything=True`
         narrow each other; `include`/`exclude` add and drop ids; `aliases=True` also takes other
         names the records state. `mode`: "erase", "suppress" (undoable) or "redact" (only the
-        matched span). `reach`: strict, depth(k), influence(t).
+        matched span). `reach`: strict, depth(k), influence(t). `on_dependents`: with "regenerate" the
+        replies among what goes are asked again without it; the plan says what that costs.
         Raises SelectorError, InvalidInput, EmbedderError.
         """
+        names = regenerating.names(self._engine.rebuilders.keys(), on_dependents, mode)
         selector = self._selector(what, selection)
         selector, near = self._with_meaning(selector, wanted=suspects)
         with self._engine.reading(self.id) as (tx, scope):
@@ -68,7 +71,7 @@ class Previews(Groups):
                 reach=reach,
                 suspects=suspects,
                 threshold=near,
-                rebuilders=self._engine.rebuilders.keys(),
+                rebuilders=names,
             )
 
     def _selector(self, what: str | None, selection: Selection) -> Selector:

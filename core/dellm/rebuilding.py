@@ -14,27 +14,19 @@ from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
 from typing import Any
 
-from . import contents, provenance, reading, values
+from . import contents, provenance, reading, regenerating, values
 from .database import Scope, Tx
-from .plan import Dependent, Plan
+from .plan import Asked, Dependent, Plan
 from .records import Record, Status
 from .redacting import Version, draft_of, holding
+from .regenerating import REPLY
 
 ASKS = "rebuild"  # metadata that names the function by which a record wants to be made anew
 MOST = 20  # erased matches whose own phone numbers, mail addresses and the like are looked for
 # The kinds of value by which a text is known to still hold what an erased record said.
 TELLING = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})
 
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A text that a function made, None for none, and how many model calls that took."""
-
-    text: str | None = field(repr=False)
-    calls: int = 1
-
-
-Rebuilder = Callable[[Record, Sequence[Record]], "str | Made | None"]
+Rebuilder = Callable[[Record, Sequence[Record]], "str | None"]
 Sources = dict[int, tuple[int, ...]]
 
 
@@ -42,19 +34,17 @@ Sources = dict[int, tuple[int, ...]]
 class Rebuilds:
     """The new texts of one forget, by old id, and the sources that each was to be made from.
 
-    `digest` is that of the plan they were made for; `holds` as in Job. `calls` counts the model calls
-    of all that was tried.
+    `digest` is that of the plan they were made for; `holds` as in Job.
     """
 
     digest: str
     sources: Mapping[int, tuple[int, ...]]
     texts: Mapping[int, str] = field(repr=False)
     holds: Callable[[Any], bool] = field(repr=False)
-    calls: int = 0
 
     def is_stale(self, plan: Plan) -> bool:
         """Whether a plan takes something else than the one that the texts were made for."""
-        return bool(self.sources or plan.rebuilds) and plan.digest != self.digest
+        return bool(self.sources or plan.remade) and plan.digest != self.digest
 
 
 NOTHING = Rebuilds("", MappingProxyType({}), MappingProxyType({}), bool)
@@ -64,8 +54,8 @@ NOTHING = Rebuilds("", MappingProxyType({}), MappingProxyType({}), bool)
 class Job:
     """What is to be made: sources by old id, each after what it is made from; all records of it.
 
-    `twins` are records that hold the same content. `holds` tells whether a value holds, in any
-    spelling, what the forget takes.
+    `twins` are records that hold the same content, `replies` those that a model is asked for again.
+    `holds` tells whether a value holds, in any spelling, what the forget takes.
     """
 
     digest: str
@@ -73,52 +63,51 @@ class Job:
     twins: Mapping[int, Collection[int]]
     records: Mapping[int, Record] = field(repr=False)
     holds: Callable[[Any], bool] = field(repr=False)
+    replies: Collection[int] = frozenset()
 
     def run(self, rebuilders: Mapping[str, Rebuilder]) -> Rebuilds:
         """Make the texts. One that fails, is blank or still holds what goes is left out."""
         texts: dict[int, str] = {}
-        calls = 0
         for id_ in self.sources:
-            made = self._made(id_, texts, rebuilders)
-            calls += made.calls
-            if made.text is not None:
-                texts[id_] = made.text
-        return Rebuilds(self.digest, self.sources, texts, self.holds, calls)
+            text = self._text(id_, texts, rebuilders)
+            if text is not None:
+                texts[id_] = text
+        return Rebuilds(self.digest, self.sources, texts, self.holds)
 
-    def _made(
+    def _text(
         self, id_: int, texts: Mapping[int, str], rebuilders: Mapping[str, Rebuilder]
-    ) -> Made:
+    ) -> str | None:
         record = self.records[id_]
-        if _carries(record.payload, self.holds):
-            return Made(None, 0)
+        name = _maker(record, rebuilders)
+        if name != REPLY and _carries(record.payload, self.holds):
+            return None
         same = [texts[twin] for twin in self.twins[id_] if twin in texts]
         if same:
-            return Made(same[0], 0)
+            return same[0]
         sources = [one for one in (self._source(one, texts) for one in self.sources[id_]) if one]
-        make = rebuilders.get(str(record.metadata[ASKS]))
+        make = rebuilders.get(name)
         if not sources or make is None:
-            return Made(None, 0)
+            return None
         try:
-            made = counted(make(record, sources))
+            text = make(record, sources)
         except Exception:  # noqa: BLE001 - the caller's own code, which may ask a model: any failure erases
-            return Made(None)
-        good = made.text is not None and not self.holds(made.text)
-        return made if good else Made(None, made.calls)
+            return None
+        return text if _says_something(text) and not self.holds(text) else None
 
     def _source(self, id_: int, texts: Mapping[int, str]) -> Record | None:
         """Return a source; one that is rebuilt as well comes with its new text, if it has one."""
         if id_ not in self.sources:
             return self.records[id_]
+        if id_ not in texts:
+            return None
         old = self.records[id_]
-        return replace(old, text=texts[id_], version=old.version + 1) if id_ in texts else None
+        if id_ in self.replies:
+            return regenerating.anew(old, texts[id_])
+        return replace(old, text=texts[id_], version=old.version + 1)
 
 
-def counted(answer: object) -> Made:
-    """Return what a function of the caller's gave as what it is: no text unless it says something."""
-    made = answer if isinstance(answer, Made) else Made(answer if isinstance(answer, str) else None)
-    text: object = made.text
-    calls = made.calls if type(made.calls) is int and made.calls >= 0 else 1
-    return Made(text if isinstance(text, str) and text.strip() else None, calls)
+def _says_something(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip())
 
 
 def _carries(payload: bytes | None, holds: Callable[[Any], bool]) -> bool:
@@ -126,17 +115,23 @@ def _carries(payload: bytes | None, holds: Callable[[Any], bool]) -> bool:
 
 
 def wanted(
-    tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int
-) -> tuple[Dependent, ...]:
+    tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int, shortened: Collection[int]
+) -> tuple[tuple[Dependent, ...], tuple[Asked, ...]]:
     """Return which records of a plan can be made anew, each after what it is made from.
 
+    First those rebuilt by name, then the replies. `shortened` are matches of which something is left.
     Those ask for one of the `names`, are in use at `at`, and were made from something that goes and
     from something that does not: a source outside of Dep(M), or one that is itself made anew. A
     match is one of them only where it was found by what it says, which it has from there.
     """
-    sources, _ = _found(tx, scope, plan, names, at)
+    found = _found(tx, scope, plan, names, at, shortened)
     known = {one.id: one for one in plan.dependents}
-    return tuple(known.get(id_) or _traced(tx, scope, plan, id_) for id_ in sources)
+    made = [known.get(id_) or _traced(tx, scope, plan, id_) for id_ in found.sources]
+    again = [one for one in made if one.id in found.replies]
+    return (
+        tuple(one for one in made if one.id not in found.replies),
+        regenerating.asked(tx, scope, again, found.sources, found.twins),
+    )
 
 
 def _traced(tx: Tx, scope: Scope, plan: Plan, id_: int) -> Dependent:
@@ -147,12 +142,28 @@ def _traced(tx: Tx, scope: Scope, plan: Plan, id_: int) -> Dependent:
     return Dependent(id_, (*min(above, key=len, default=()), id_))
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What can be made anew: sources and twins by id; which of them are replies."""
+
+    sources: Sources
+    twins: dict[int, list[int]]
+    replies: set[int]
+
+
 def _found(
-    tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int
-) -> tuple[Sources, dict[int, list[int]]]:
+    tx: Tx,
+    scope: Scope,
+    plan: Plan,
+    names: Collection[str],
+    at: int,
+    shortened: Collection[int],
+) -> _Found:
     asking = _asking(tx, scope, plan, names, at)
+    replies = _replies(tx, scope, plan, names, at).difference(asking)
+    asking |= replies
     if not asking:
-        return {}, {}
+        return _Found({}, {}, set())
     before = {id_: provenance.context_of(tx, scope.ws, id_) for id_ in asking}
     going = set(plan.ids)
     groups = {id_: _copies(tx, scope.ws, id_) for id_ in asking}
@@ -167,17 +178,31 @@ def _found(
     }
     tainted = {*going, *(one.id for one in (*plan.spared, *plan.held))}
     there = set(reading.several(tx, scope, sorted({i for s in before.values() for i in s}), at))
+    questions = regenerating.questions(tx, scope, {one: before[one] for one in replies})
     sources: Sources = {}
     for id_ in _in_order(before, twins):
-        kept = tuple(one for one in dict.fromkeys(before[id_])
-                     if one in sources or (one in there and one not in tainted))  # fmt: skip
-        if kept or any(twin in sources for twin in twins[id_]):
+        left = shortened if id_ in replies else ()
+        kept = tuple(one for one in dict.fromkeys(before[id_]) if one in sources or one in left
+                     or (one in there and one not in tainted))  # fmt: skip
+        answers = id_ not in replies or questions.get(id_) in kept
+        if (kept and answers) or any(twin in sources for twin in twins[id_]):
             sources[id_] = kept
-    return sources, twins
+    return _Found(sources, twins, replies)
+
+
+def _replies(tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int) -> set[int]:
+    return regenerating.replies(tx, scope, plan.ids, at) if REPLY in names else set()
+
+
+def _maker(record: Record, names: Collection[str]) -> str:
+    """Return the name of what makes a record anew: its own, where there is such, else a reply's."""
+    asks = str(record.metadata.get(ASKS, REPLY))
+    return asks if asks in names else REPLY
 
 
 def _asking(tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int) -> set[int]:
     """Return the records of a plan, in use, that ask for one of the functions."""
+    named = set(names) - {REPLY}
     rows = tx.all(
         "select id from record where ws = :ws and id in :ids and metadata like :asks",
         ws=scope.ws,
@@ -188,7 +213,7 @@ def _asking(tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int) -
     return {
         id_
         for id_, record in found.items()
-        if record.status == Status.ACTIVE and str(record.metadata.get(ASKS)) in names
+        if record.status == Status.ACTIVE and record.metadata.get(ASKS) in named
     }
 
 
@@ -217,33 +242,46 @@ def _in_order(
 
 
 def gather(
-    tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int, region: str
+    tx: Tx,
+    scope: Scope,
+    plan: Plan,
+    names: Collection[str],
+    at: int,
+    region: str,
+    shortened: Mapping[int, Version],
 ) -> Job | None:
-    """Return what a forget has to make anew, None if nothing; `region` as in Memory.open."""
-    if not plan.rebuilds:
+    """Return what a forget has to make anew, None if nothing; `region` as in Memory.open.
+
+    `shortened` are the new versions of matches of which something is left.
+    """
+    if not plan.remade:
         return None
-    sources, twins = _listed(plan, *_found(tx, scope, plan, names, at))
+    found = _found(tx, scope, plan, names, at, shortened)
+    sources, twins = _listed(plan, found), found.twins
     if not sources:
         return None
     matched = [one.id for at, one in enumerate(plan.matches) if one.spans or at < MOST]
     ids = {*sources, *(one for some in sources.values() for one in some), *matched}
     records = reading.several(tx, scope, sorted(ids), None)
-    kept = [records[one].text for some in sources.values() for one in some if one not in sources]
+    given = records | {
+        one: regenerating.anew(records[one], version.draft.text)
+        for one, version in shortened.items()
+        if one in records
+    }
+    kept = [given[one].text for some in sources.values() for one in some if one not in sources]
     gone = _needles(plan, records, kept, region)
-    return Job(plan.digest, sources, twins, records, holding(gone, region))
+    return Job(plan.digest, sources, twins, given, holding(gone, region), found.replies)
 
 
-def _listed(
-    plan: Plan, sources: Sources, twins: dict[int, list[int]]
-) -> tuple[Sources, dict[int, list[int]]]:
+def _listed(plan: Plan, found: _Found) -> Sources:
     """Leave out what the plan did not say would be made anew."""
-    said = {one.id for one in plan.rebuilds}
+    said = set(plan.remade)
     kept: Sources = {}
-    for id_, some in sources.items():
-        left = tuple(one for one in some if one not in sources or one in kept)
-        if id_ in said and (left or any(twin in kept for twin in twins[id_])):
+    for id_, some in found.sources.items():
+        left = tuple(one for one in some if one not in found.sources or one in kept)
+        if id_ in said and (left or any(twin in kept for twin in found.twins[id_])):
             kept[id_] = left
-    return kept, twins
+    return kept
 
 
 def _needles(
@@ -268,21 +306,30 @@ def _own(records: Mapping[int, Record], ids: Iterable[int], region: str) -> Iter
 
 
 def new_versions(
-    tx: Tx, scope: Scope, plan: Plan, made: Rebuilds, names: Collection[str], at: int
+    tx: Tx,
+    scope: Scope,
+    plan: Plan,
+    made: Rebuilds,
+    names: Collection[str],
+    at: int,
+    shortened: Collection[int],
 ) -> dict[int, Version]:
     """Return, by old id, what takes its place, each after what it is made from.
 
     Nothing where the plan or what is there to be used is no longer what the texts were made from.
-    A context may name the old id of a record that has a new version too.
+    `shortened` are matches that have a new version themselves. A context may name the old id of a record that has a new version too.
     """
     if not made.texts or made.digest != plan.digest:
         return {}
-    if _listed(plan, *_found(tx, scope, plan, names, at))[0] != made.sources:
+    found = _found(tx, scope, plan, names, at, shortened)
+    if _listed(plan, found) != made.sources:
         return {}
     stored = reading.several(tx, scope, list(made.texts), at)
     return {
         id_: Version(
-            replace(draft_of(stored[id_], text, made.holds), payload=stored[id_].payload),
+            regenerating.draft_of(stored[id_], text, made.holds)
+            if id_ in found.replies
+            else replace(draft_of(stored[id_], text, made.holds), payload=stored[id_].payload),
             [one for one in made.sources[id_] if one not in made.sources or one in made.texts],
             stored[id_].status,
         )
