@@ -138,12 +138,14 @@ def _made_anew(plan: Plan, anew: Mapping[int, int], terms: Terms) -> dict[str, o
     replies = {one.id for one in plan.regenerates}
     rebuilt = {str(old): new for old, new in anew.items() if old not in replies}
     regenerated = {str(old): new for old, new in anew.items() if old in replies}
+    asked = 0 if terms.asker is None else terms.asker.calls
     return {
         "rebuilt": rebuilt,
         "not_rebuilt": len(plan.rebuilds) - len(rebuilt),
+        "rebuild_calls": terms.rebuilds.calls - asked,
         "regenerated": regenerated,
         "not_regenerated": len(replies) - len(regenerated),
-        "regenerate_calls": 0 if terms.asker is None else terms.asker.calls,
+        "regenerate_calls": asked,
     }
 
 

@@ -26,7 +26,16 @@ MOST = 20  # erased matches whose own phone numbers, mail addresses and the like
 # The kinds of value by which a text is known to still hold what an erased record said.
 TELLING = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})
 
-Rebuilder = Callable[[Record, Sequence[Record]], "str | None"]
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A text that a function made, None for none, and how many model calls that took."""
+
+    text: str | None = field(repr=False)
+    calls: int = 1
+
+
+Rebuilder = Callable[[Record, Sequence[Record]], "str | Made | None"]
 Sources = dict[int, tuple[int, ...]]
 
 
@@ -34,13 +43,15 @@ Sources = dict[int, tuple[int, ...]]
 class Rebuilds:
     """The new texts of one forget, by old id, and the sources that each was to be made from.
 
-    `digest` is that of the plan they were made for; `holds` as in Job.
+    `digest` is that of the plan they were made for; `holds` as in Job. `calls` counts the model calls
+    of all that was tried.
     """
 
     digest: str
     sources: Mapping[int, tuple[int, ...]]
     texts: Mapping[int, str] = field(repr=False)
     holds: Callable[[Any], bool] = field(repr=False)
+    calls: int = 0
 
     def is_stale(self, plan: Plan) -> bool:
         """Whether a plan takes something else than the one that the texts were made for."""
@@ -68,31 +79,34 @@ class Job:
     def run(self, rebuilders: Mapping[str, Rebuilder]) -> Rebuilds:
         """Make the texts. One that fails, is blank or still holds what goes is left out."""
         texts: dict[int, str] = {}
+        calls = 0
         for id_ in self.sources:
-            text = self._text(id_, texts, rebuilders)
-            if text is not None:
-                texts[id_] = text
-        return Rebuilds(self.digest, self.sources, texts, self.holds)
+            made = self._made(id_, texts, rebuilders)
+            calls += made.calls
+            if made.text is not None:
+                texts[id_] = made.text
+        return Rebuilds(self.digest, self.sources, texts, self.holds, calls)
 
-    def _text(
+    def _made(
         self, id_: int, texts: Mapping[int, str], rebuilders: Mapping[str, Rebuilder]
-    ) -> str | None:
+    ) -> Made:
         record = self.records[id_]
         name = _maker(record, rebuilders)
         if name != REPLY and _carries(record.payload, self.holds):
-            return None
+            return Made(None, 0)
         same = [texts[twin] for twin in self.twins[id_] if twin in texts]
         if same:
-            return same[0]
+            return Made(same[0], 0)
         sources = [one for one in (self._source(one, texts) for one in self.sources[id_]) if one]
         make = rebuilders.get(name)
         if not sources or make is None:
-            return None
+            return Made(None, 0)
         try:
-            text = make(record, sources)
+            made = counted(make(record, sources))
         except Exception:  # noqa: BLE001 - the caller's own code, which may ask a model: any failure erases
-            return None
-        return text if _says_something(text) and not self.holds(text) else None
+            return Made(None)
+        good = made.text is not None and not self.holds(made.text)
+        return made if good else Made(None, made.calls)
 
     def _source(self, id_: int, texts: Mapping[int, str]) -> Record | None:
         """Return a source; one that is rebuilt as well comes with its new text, if it has one."""
@@ -106,8 +120,12 @@ class Job:
         return replace(old, text=texts[id_], version=old.version + 1)
 
 
-def _says_something(text: object) -> bool:
-    return isinstance(text, str) and bool(text.strip())
+def counted(answer: object) -> Made:
+    """Return what a function of the caller's gave as what it is: no text unless it says something."""
+    made = answer if isinstance(answer, Made) else Made(answer if isinstance(answer, str) else None)
+    text: object = made.text
+    calls = made.calls if type(made.calls) is int and made.calls >= 0 else 1
+    return Made(text if isinstance(text, str) and text.strip() else None, calls)
 
 
 def _carries(payload: bytes | None, holds: Callable[[Any], bool]) -> bool:

@@ -24,9 +24,9 @@ class Receipt:
     "scrubbed" (its bytes were looked for in every file of the database and are in none, and no other
     system is known to have a copy). A receipt that is read again says what holds by then.
     `redacted` and `rebuilt` name the new record by the erased one in whose place it stands;
-    `not_rebuilt` counts those that were to be made anew and could not be. `regenerated` and
-    `not_regenerated` are the same for replies that were asked for again, in `regenerate_calls` calls
-    of the model.
+    `not_rebuilt` counts those that were to be made anew and could not be, `rebuild_calls` the model
+    calls that making anew took, failed ones too. `regenerated` and `not_regenerated` are the same for
+    replies that were asked for again, in `regenerate_calls` calls of the model.
     """
 
     number: int
@@ -47,6 +47,7 @@ class Receipt:
     digest: str = ""
     rebuilt: Mapping[int, int] = field(default_factory=dict)
     not_rebuilt: int = 0
+    rebuild_calls: int = 0
     regenerated: Mapping[int, int] = field(default_factory=dict)
     not_regenerated: int = 0
     regenerate_calls: int = 0
@@ -66,6 +67,8 @@ class Receipt:
             lines.append(f"relaxed reach: {self.spared} dependent(s) were left")
         if self.rebuilt or self.not_rebuilt:
             lines.append(f"rebuilt: {len(self.rebuilt)}, could not be rebuilt: {self.not_rebuilt}")
+        if self.rebuild_calls:
+            lines.append(f"model calls to rebuild: {self.rebuild_calls}")
         if self.regenerated or self.not_regenerated:
             lines.append(
                 f"replies asked again: {len(self.regenerated)}, could not be: "
@@ -93,6 +96,7 @@ class Receipt:
             "redacted": {str(old): new for old, new in self.redacted.items()},
             "rebuilt": {str(old): new for old, new in self.rebuilt.items()},
             "not_rebuilt": self.not_rebuilt,
+            "rebuild_calls": self.rebuild_calls,
             "regenerated": {str(old): new for old, new in self.regenerated.items()},
             "not_regenerated": self.not_regenerated,
             "regenerate_calls": self.regenerate_calls,
@@ -179,6 +183,7 @@ def from_entry(
         # Entries from before there was any rebuilding say nothing of it.
         rebuilt=dict(sorted((int(old), new) for old, new in body.get("rebuilt", {}).items())),
         not_rebuilt=body.get("not_rebuilt", 0),
+        rebuild_calls=body.get("rebuild_calls", 0),
         regenerated=dict(
             sorted((int(old), new) for old, new in body.get("regenerated", {}).items())
         ),
