@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
     from .requests import Request, RequestKind, recognise
     from .restoring import Held, Loaded, StoredWrite
-    from .systems import FullHistory, NoMemory, Reply, System
+    from .systems import FullHistory, NoMemory, Reply, System, reply_with
     from .thread_reads import Said
 
 # Loaded when first named: an agent that only stores and recalls waits for none of it.
@@ -75,7 +75,7 @@ _LATER = {
     "embedding": ("HashingEmbedder", "MiniLMEmbedder", "OpenAIEmbedder"),
     "models": ("ExtractiveReader", "Model", "OpenAIModel", "SmolModel"),
     "requests": ("Request", "RequestKind", "recognise"),
-    "systems": ("FullHistory", "NoMemory", "Reply", "System"),
+    "systems": ("FullHistory", "NoMemory", "Reply", "System", "reply_with"),
 }
 _HOME = {name: module for module, names in _LATER.items() for name in names}
 
@@ -164,4 +164,5 @@ __all__ = [
     "influence",
     "prompt",
     "recognise",
+    "reply_with",
 ]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from . import consent, wishes
+from .arguments import check_choice
 from .consent import Answer, Kind
-from .context import prompt
 from .errors import (
     ContextForgotten,
     DellmError,
@@ -25,10 +25,11 @@ from .errors import (
 )
 from .memory import Memory
 from .models import Model
-from .plan import Plan
+from .plan import ON_DEPENDENTS, Plan
 from .records import Context, Record
 from .requests import Classifier, Request, RequestKind, recognise
-from .systems import INSTRUCTIONS, Reply, checked, seen_by
+from .systems import Reply, checked, reply_with, seen_by
+from .systems import asked as asked_with
 from .wishes import Wish
 
 Confirm = Callable[[Plan], bool | Sequence[int]]
@@ -62,7 +63,8 @@ class Assistant:
 
     `thread` is the conversation's name. `k`, `last`, `by` and `budget` choose the context, see
     Memory.context. `confirm(plan)` is asked instead of the next message, and answers True, False
-    or the ids to take. `classifier` gives a second opinion on what is a deletion request. One
+    or the ids to take. `classifier` gives a second opinion on what is a deletion request. With
+    `on_dependents="regenerate"` the model is asked again for the replies that would go. One
     conversation waits for one answer: use it from one thread of execution at a time.
     """
 
@@ -78,11 +80,14 @@ class Assistant:
         budget: int | None = None,
         confirm: Confirm | None = None,
         classifier: Classifier | None = None,
+        on_dependents: str = "erase",
     ) -> None:
         self.memory = memory
         self.model = model
         self.thread = thread
         self.k, self.last, self.by, self.budget = k, last, by, budget
+        check_choice(on_dependents, ON_DEPENDENTS, "on_dependents=")
+        self.on_dependents = on_dependents
         self._confirm = confirm
         self._classifier = classifier
         self._pending: _Pending | None = None
@@ -161,12 +166,7 @@ class Assistant:
 
     def _complete(self, text: str, question: Record, context: Context, asked: _Asked) -> Reply:
         """Ask the model once, and record its answer with exactly what it was asked with."""
-        said = self.model.complete(
-            [
-                {"role": "system", "content": INSTRUCTIONS},
-                {"role": "user", "content": prompt(text, context.records)},
-            ]
-        )
+        said = self.model.complete(asked_with(text, context.records))
         ids = [*context.ids, question.id]
         answer = self.memory.record(
             said,
@@ -200,10 +200,10 @@ class Assistant:
     def _planned(self, wish: Wish) -> tuple[Wish, Plan | None]:
         """Return the wish and its plan; the wish for everything where a guess takes all there is."""
         try:
-            return wish, wishes.plan_of(self.memory, wish)
+            return wish, wishes.plan_of(self.memory, wish, self.on_dependents)
         except SelectorError:
             total = replace(wishes.everything(), kept=wish.kept)
-            return total, wishes.plan_of(self.memory, total)
+            return total, wishes.plan_of(self.memory, total, self.on_dependents)
 
     def _show(self, pending: _Pending, remarks: Sequence[str] = ()) -> Reply:
         if self._confirm is not None:
@@ -263,7 +263,7 @@ class Assistant:
             Kind.ALSO: sorted({*matches, *answer.ids}),
         }[answer.kind]
         wish = wishes.chosen(ids, waiting.plan)
-        plan = wishes.plan_of(self.memory, wish) if ids else None
+        plan = wishes.plan_of(self.memory, wish, self.on_dependents) if ids else None
         if plan is None:
             return Reply("Nothing is left of it, so nothing was forgotten.")
         shown = {*waiting.plan.ids, *answer.ids}
@@ -282,7 +282,7 @@ class Assistant:
         if plan.digest != waiting.plan.digest:
             return self._moved(replace(waiting, wish=wish, plan=plan))
         try:
-            receipt = self.memory.forget(plan)
+            receipt = self.memory.forget(plan, regenerate=reply_with(self.model))
         except (PlanChanged, NothingMatched):
             return self._moved(replace(waiting, wish=wish, plan=plan))
         return Reply(f"Forgotten.\n{receipt}", plan=plan, receipt=receipt)

@@ -40,7 +40,8 @@ class Asker:
     def __call__(self, record: Record, context: Sequence[Record]) -> str | None:
         """Return the new text; raises whatever the caller's function does."""
         self.calls += 1
-        return self.ask(without_content(record), context)
+        made = self.ask(without_content(record), context)
+        return made if isinstance(made, str) else None
 
 
 def names(known: Iterable[str], on_dependents: str, mode: str) -> frozenset[str]:
@@ -135,6 +136,13 @@ def questions(tx: Tx, scope: Scope, contexts: Mapping[int, Sequence[int]]) -> di
         if users:
             found[id_] = (own or users)[-1]
     return found
+
+
+def question_of(reply: Record, context: Sequence[Record]) -> Record | None:
+    """Return what a reply answers, of the records of its context; see questions."""
+    users = [one for one in context if (one.role, one.kind) == ("user", _SPOKEN)]
+    own = [one for one in users if one.thread == reply.thread]
+    return next(reversed(own or users), None)
 
 
 def shortened(

@@ -6,14 +6,17 @@ memory to delete from, the other can only ask the model to pretend.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from .context import prompt
 from .errors import InvalidInput
 from .models import Model, provider_of
 from .plan import Plan
 from .receipts import Receipt
+from .records import HIDDEN, Record
+from .regenerating import Ask, question_of
 
 # The paper's instruction prompt (section VI-A); the baselines get the last sentence too.
 INSTRUCTIONS = (
@@ -85,6 +88,30 @@ class FullHistory:
         answer = self.model.complete(self.messages)
         self._messages.append(_said("assistant", answer))
         return Reply(answer)
+
+
+def asked(text: str, records: Iterable[Record]) -> list[dict[str, str]]:
+    """Return what the assistant's model is sent for a message and the records chosen for it."""
+    return [
+        {"role": "system", "content": INSTRUCTIONS},
+        {"role": "user", "content": prompt(text, records)},
+    ]
+
+
+def reply_with(model: Model) -> Ask:
+    """Return what asks a model for a reply again as the assistant does; see Memory.regenerator.
+
+    What is not for people to read, an agent's state, is left out of the prompt.
+    """
+
+    def ask(reply: Record, context: Sequence[Record]) -> str | None:
+        question = question_of(reply, context)
+        if question is None:
+            return None
+        others = [one for one in context if one.id != question.id and one.kind not in HIDDEN]
+        return model.complete(asked(question.text, others))
+
+    return ask
 
 
 def checked(text: object) -> str:

@@ -91,19 +91,16 @@ def matched(plans: Iterable[Plan], ids: Iterable[int] | None = None) -> Selectio
     return Selection(matched=matches, named=tuple(sorted(named.intersection(wanted))))
 
 
-def plan_of(memory: Memory, wish: Wish) -> Plan | None:
+def plan_of(memory: Memory, wish: Wish, on_dependents: str = "erase") -> Plan | None:
     """Return the plan for a wish: the union of its selectors' matches, less what is kept.
 
-    None where nothing matches. Raises SelectorError when a guess takes every record there is.
+    None where nothing matches. `on_dependents` is as in Memory.plan. Raises SelectorError when a guess takes every record there is.
     """
-    plans = [plan for one in wish.selections if (plan := _plan(memory, one, wish.kept))]
+    ways = [_with(one, exclude=wish.kept) if wish.kept else one for one in wish.selections]
+    plans = [plan for one in ways if (plan := memory.plan(on_dependents=on_dependents, **one))]
     if len(plans) < 2:
         return plans[0] if plans else None
-    return memory.plan(**matched(plans))
-
-
-def _plan(memory: Memory, selection: Selection, kept: tuple[int, ...]) -> Plan:
-    return memory.plan(**_with(selection, exclude=kept)) if kept else memory.plan(**selection)
+    return memory.plan(on_dependents=on_dependents, **matched(plans))
 
 
 def _with(selection: Selection, **more: Any) -> Selection:

@@ -10,12 +10,15 @@ from typing import Annotated
 import typer
 
 from dellm.commands.selecting import Selecting, given, read_plan
-from dellm.commands.session import DONE, NOTHING, Session, command
+from dellm.commands.session import DONE, NOTHING, Model, Session, command
 from dellm.commands.showing import table
 from dellm.errors import InvalidInput, NothingMatched
 from dellm.memory import Memory
+from dellm.models import resolve_model
 from dellm.plan import Plan
 from dellm.receipts import Receipt
+from dellm.regenerating import Ask
+from dellm.systems import reply_with
 
 
 def register(app: typer.Typer) -> None:
@@ -46,6 +49,7 @@ def forget(
     kept: Annotated[
         Path | None, typer.Option("--plan", help="A plan kept as JSON; - reads it from stdin.")
     ] = None,
+    model: Model = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     unit: Annotated[str, typer.Option(help="How much redact takes: span or clause.")] = "span",
     scrub: Annotated[
@@ -61,22 +65,23 @@ def forget(
         raise InvalidInput("--json does not ask.", remedy="Add --yes.")
     with session.opened() as memory:
         made = _plan(memory, selecting, kept)
+        ask = reply_with(resolve_model(model)) if made.on_dependents == "regenerate" else None
         if not made:
-            return _done_before(session, memory, made)
+            return _done_before(session, memory, made, ask)
         if not yes:
             session.say(str(made))
             if not typer.confirm("Forget this?"):
                 session.say("Nothing was forgotten.")
                 return NOTHING
-        receipt = memory.forget(made, unit=unit, scrub=scrub)
+        receipt = memory.forget(made, unit=unit, scrub=scrub, regenerate=ask)
     session.give(receipt.to_json(), str(receipt))
     return DONE
 
 
-def _done_before(session: Session, memory: Memory, empty: Plan) -> int:
+def _done_before(session: Session, memory: Memory, empty: Plan, ask: Ask | None) -> int:
     """Show the receipt of the time when what now matches nothing did; there may be none."""
     try:
-        receipt = memory.forget(empty)
+        receipt = memory.forget(empty, regenerate=ask)
     except NothingMatched:
         session.give(empty.to_json(), str(empty))
         return NOTHING
@@ -87,8 +92,8 @@ def _done_before(session: Session, memory: Memory, empty: Plan) -> int:
 def _plan(memory: Memory, selecting: Selecting, kept: Path | None) -> Plan:
     if kept is None:
         return selecting.plan(memory)
-    if selecting.named:
-        raise InvalidInput("--plan takes no selector besides.")
+    if selecting.named or selecting.regenerate:
+        raise InvalidInput("--plan takes no selector besides, and no --regenerate.")
     return read_plan(kept)
 
 

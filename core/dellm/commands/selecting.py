@@ -53,10 +53,20 @@ class Selecting:
         str, typer.Option(help="How far: strict, depth:N replies, or influence:SHARE.")
     ] = "strict"
 
+    regenerate: Annotated[
+        bool, typer.Option("--regenerate", help="Ask a model again for the replies that would go.")
+    ] = False
+
     def plan(self, memory: Memory) -> Plan:
         """Return the plan. Raises SelectorError, InvalidInput, EmbedderError."""
         reach = reach_of(self.reach)
-        return memory.plan(given(self.what), mode=self.mode, reach=reach, **self._selection())
+        return memory.plan(
+            given(self.what),
+            mode=self.mode,
+            reach=reach,
+            on_dependents="regenerate" if self.regenerate else "erase",
+            **self._selection(),
+        )
 
     def _selection(self) -> Selection:
         texts = ("quote", "value", "keyword", "meaning", "description", "thread", "threshold")

@@ -26,6 +26,15 @@ DONE, NOTHING, USAGE, FAILED = 0, 1, 2, 3
 PIPED_WIDTH = 160  # columns of tables that go to a file or a pipe
 
 
+Model = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DELLM_MODEL",
+        help='"openai:MODEL", "local" or "extractive"; else what the environment names.',
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """One run of a command: its options, the memory and the console."""

@@ -13,19 +13,11 @@ import typer
 
 from dellm.assistant import Assistant
 from dellm.commands.replaying import Replay, read_lines
-from dellm.commands.session import DONE, Session, command
+from dellm.commands.session import DONE, Model, Session, command
 from dellm.commands.showing import shown
 from dellm.errors import DatabaseClosed, DellmError
 from dellm.models import resolve_model
 from dellm.systems import Reply
-
-Model = Annotated[
-    str | None,
-    typer.Option(
-        envvar="DELLM_MODEL",
-        help='"openai:MODEL", "local" or "extractive"; else what the environment names.',
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -42,6 +34,9 @@ def chat(
     last: Annotated[int, typer.Option(help="The newest records of the thread, besides.")] = 0,
     by: Annotated[str | None, typer.Option(help="meaning, keyword or both.")] = None,
     budget: Annotated[int | None, typer.Option(help="Most tokens of context.")] = None,
+    regenerate: Annotated[
+        bool, typer.Option("--regenerate", help="Ask again for replies that a forget would take.")
+    ] = False,
 ) -> int:
     """Talk with an assistant that remembers, and forgets when you ask it to.
 
@@ -50,7 +45,16 @@ def chat(
     """
     asked = resolve_model(model)
     with session.opened(create=True) as memory:
-        talk = Assistant(memory, asked, thread=thread, k=k, last=last, by=by, budget=budget)
+        talk = Assistant(
+            memory,
+            asked,
+            thread=thread,
+            k=k,
+            last=last,
+            by=by,
+            budget=budget,
+            on_dependents="regenerate" if regenerate else "erase",
+        )
         for text in _said(session):
             try:
                 _answer(session, talk.send(text))
