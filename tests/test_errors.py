@@ -191,6 +191,9 @@ VERBS: dict[str, dict[str, Any]] = {
     "ledger": {},
     "scan": {"value": "kept", "files": False},
     "verify": {},
+    "waiting": {},
+    "confirm": {"id_": 1},
+    "reject": {"id_": 1},
     "items.put": {
         "family": "store",
         "keeps": [Keep(("a",), "k", Atom(Draft("kept", kind="state")))],

@@ -124,6 +124,7 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     "ledger": lambda m, _: m.ledger(),
     "scan": lambda m, _: m.scan("zanzibar", files=False),
     "verify": lambda m, _: m.verify(),
+    "waiting": lambda m, _: m.waiting(),
     "plan": lambda m, _: [
         attempted(lambda selection=selection: [m.plan(**selection), str(m.plan(**selection))])
         for selection in (
@@ -213,6 +214,11 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         m.record("longer", context=[one.id for one in m.export()] * 3, thread="t"),
     ],
     "index": lambda m, _: m.index(),
+    "confirm": lambda m, _: each(m.confirm, (1, m.waiting()[0].id if m.waiting() else 2, 99)),
+    "reject": lambda m, _: [
+        m.remember_many([Draft("waits", quarantined=True)]),
+        each(m.reject, (1, m.waiting()[0].id, 99)),
+    ],
     "checkpoints.put": lambda m, _: [
         attempted(lambda thread=thread, parent=parent: put(m, thread, parent))
         for thread in ("a%", "new")

@@ -13,7 +13,7 @@ from . import item_rows, residue, storing
 from .database import Scope, Tx
 from .encoding import decode, load_json
 from .plan import Plan
-from .records import ANSWERS, HIDDEN, Edge
+from .records import ANSWERS, HIDDEN, Edge, Status
 
 
 def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, int]:
@@ -26,7 +26,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     gone = tx.all(
         "delete from record where ws = :ws and id in :ids "
         "returning id, tokens, fid, thread, version, kind, metadata, "
-        "case when kind = 'document' then text end",
+        "case when kind = 'document' then text end, status",
         ws=ws,
         ids=ids,
     )
@@ -44,7 +44,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
         "update workspace set documents = documents - :found, tokens = tokens - :tokens "
         "where ws = :ws",
         ws=ws,
-        found=sum(row[5] not in HIDDEN for row in gone),
+        found=sum(row[5] not in HIDDEN and row[8] != Status.QUARANTINED for row in gone),
         tokens=sum(row[1] for row in gone),
     )
     return rows

@@ -1,7 +1,8 @@
 """Making vectors: in batches, outside any write, when first needed or by memory.index().
 
-All records up to `indexed_to` have their vector and none above it has, so the work can stop at
-any point and go on later, in any process. A workspace's vectors belong to one embedder.
+All records up to `indexed_to` have their vector, so the work can stop at any point and go on later,
+in any process. Quarantined ones have none until they are confirmed. A workspace's vectors belong to
+one embedder.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ def _adopt(tx: Tx, ws: int, embedder: str) -> None:
 def _left(engine: Engine, name: str) -> int:
     with engine.reading(name) as (tx, scope):
         row = tx.one(
-            "select count(*) from record where ws = :ws and kind <> 'state' and id > "
+            "select count(*) from record where ws = :ws and kind <> 'state' "
+            "and status <> 2 and id > "
             "(select indexed_to from workspace where ws = :ws)",
             ws=scope.ws,
         )
@@ -111,7 +113,8 @@ def _left(engine: Engine, name: str) -> int:
 def _batch(engine: Engine, name: str, embedder: Embedder) -> int:
     with engine.reading(name) as (tx, scope):
         rows = tx.all(
-            "select id, text from record where ws = :ws and kind <> 'state' and id > "
+            "select id, text from record where ws = :ws and kind <> 'state' "
+            "and status <> 2 and id > "
             "(select indexed_to from workspace where ws = :ws) order by id limit :limit",
             ws=scope.ws,
             limit=BATCH,
@@ -147,7 +150,9 @@ def _store(tx: Tx, scope: Scope, embedder: str, ids: list[int], vectors: Vector)
         )
     }
     tx.many(
-        "insert into embedding(ws, id, data) values (:ws, :id, :data)",
+        # One that was confirmed meanwhile has its vector: see add.
+        "insert into embedding(ws, id, data) values (:ws, :id, :data) "
+        "on conflict (ws, id) do nothing",
         [
             {"ws": scope.ws, "id": id_, "data": np.ascontiguousarray(row, dtype="<f4")}
             for id_, row in zip(ids, vectors, strict=True)
@@ -161,3 +166,34 @@ def _store(tx: Tx, scope: Scope, embedder: str, ids: list[int], vectors: Vector)
         width=width,
     )
     return len(ids)
+
+
+def vector_for(engine: Engine, name: str, text: str) -> tuple[str, Vector] | None:
+    """Return the name of the workspace's embedder and the vector of a text, None if it has none yet.
+
+    Raises EmbedderError where the workspace's vectors are another embedder's.
+    """
+    with engine.reading(name) as (tx, scope):
+        row = tx.one("select embedder from workspace where ws = :ws", ws=scope.ws)
+    if row is None or row[0] is None:
+        return None
+    embedder = needed(engine)
+    if row[0] != embedder.name:
+        raise EmbedderError(f"The workspace's vectors were made by {row[0]}.")
+    return embedder.name, query_vector(engine, text)
+
+
+def add(tx: Tx, ws: int, id_: int, made: tuple[str, Vector] | None) -> bool:
+    """Give one record of a locked workspace its vector; False where it has to be made anew."""
+    row = tx.one("select embedder, dimensions from workspace where ws = :ws", ws=ws)
+    embedder, width = (None, None) if row is None else row
+    if made is None or embedder != made[0] or width not in {None, len(made[1])}:
+        return embedder is None
+    tx.run(
+        "insert into embedding(ws, id, data) values (:ws, :id, :data) on conflict (ws, id) do nothing",
+        ws=ws,
+        id=id_,
+        data=np.ascontiguousarray(made[1], dtype="<f4"),
+    )
+    tx.run("update workspace set dimensions = :width where ws = :ws", ws=ws, width=len(made[1]))
+    return True

@@ -89,7 +89,8 @@ def empty(tx: Tx, ws: int, ids: Sequence[int], *, findable: bool = True) -> None
 def _unfind(tx: Tx, ws: int, ids: Sequence[int]) -> None:
     """Let no search find records that one might find: a fact, say, unlike a store's item."""
     rows = tx.all(
-        "select id, tokens from record where ws = :ws and id in :ids and kind <> 'state'",
+        "select id, tokens from record where ws = :ws and id in :ids and kind <> 'state' "
+        "and status <> 2",
         ws=ws,
         ids=list(ids),
     )

@@ -30,9 +30,10 @@ from .engine import SCRUB_BELOW, Engine, Options
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .executing import rebuild_and_execute
 from .plan import STRICT, Plan, Reach, refuse_others
-from .previews import Previews, Selection
+from .previews import Selection
 from .records import Context, Draft, Record
 from .selectors import Selector
+from .waiting_room import WaitingRoom
 
 
 class Details(TypedDict, total=False):
@@ -53,7 +54,7 @@ class Details(TypedDict, total=False):
     copy_of: int | None
 
 
-class Memory(Previews):
+class Memory(WaitingRoom):
     """An open memory, scoped to one workspace. Thread-safe; close it, or use it in a `with`."""
 
     @classmethod
@@ -286,6 +287,14 @@ class Memory(Previews):
             with suppress(StorageError):
                 self.scrub()
         return self.receipt(receipt.number)
+
+    def reject(self, id_: int) -> receipts.Receipt:
+        """Forget a record that waits for confirmation, and all made from it; see forget.
+
+        Raises NothingMatched for one that does not wait.
+        """
+        check_whole(id_, "The id")
+        return self.forget(ids=[id_], where={"status": "quarantined"})
 
     def restore(self, receipt: receipts.Receipt) -> list[int]:
         """Undo a suppression; return the ids that may be used again (an erased one may not)."""

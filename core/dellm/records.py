@@ -167,7 +167,8 @@ class _Unfrozen:
 class Draft:
     """What a caller hands in to be remembered; `metadata` must have a JSON form.
 
-    `copy_of` names a record of the same content; the two then go together.
+    `copy_of` names a record of the same content; the two then go together. What is `quarantined` is
+    out of every read, search and index until it is confirmed: see waiting_room.
     """
 
     text: str = field(repr=False)
@@ -186,6 +187,7 @@ class Draft:
     model: str | None = None
     place: int | None = None
     copy_of: int | None = None
+    quarantined: bool = False
 
 
 class Edge(NamedTuple):

@@ -244,7 +244,9 @@ def _candidates(tx: Tx, scope: Scope, selector: Selector, look: Look) -> dict[in
 
 def _hidden(tx: Tx, ws: int, words: Sequence[str]) -> set[int]:
     """Return the records that hold every word but are not in the keyword index."""
-    rows = tx.stream("select id, text from record where ws = :ws and kind = 'state'", ws=ws)
+    rows = tx.stream(
+        "select id, text from record where ws = :ws and (kind = 'state' or status = 2)", ws=ws
+    )
     return {id_ for id_, text in rows if set(words) <= set(distinct(decode(text)))}
 
 
@@ -379,10 +381,7 @@ def carriers(
             thread=encode(thread),
         )
     else:
-        rows = tx.stream(
-            f"select {COLUMNS} from record where ws = :ws",
-            ws=scope.ws,
-        )
+        rows = tx.stream(f"select {COLUMNS} from record where ws = :ws", ws=scope.ws)
     for row in rows:
         yield Carrier(Record.from_row(row, scope.name))
 

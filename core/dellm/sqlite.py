@@ -140,7 +140,10 @@ class SqliteTx:
 
     def drop_terms(self, ws: int, ids: Sequence[int]) -> None:
         # Terms go out of this index by being named.
-        find = "select id, text from record where ws = :ws and id in :ids and kind <> 'state'"
+        find = (
+            "select id, text from record where ws = :ws and id in :ids and kind <> 'state' "
+            "and status <> 2"
+        )
         held = [
             (id_, split_terms(decode(text))) for id_, text in self.all(find, ws=ws, ids=list(ids))
         ]
@@ -319,7 +322,7 @@ class SqliteDatabase:
     def _rebuild_terms(self, tx: SqliteTx) -> None:
         self._connection.execute("insert into keyword(keyword) values ('delete-all')")
         for ws, id_, text in self._connection.execute(
-            "select ws, id, text from record where kind <> 'state'"
+            "select ws, id, text from record where kind <> 'state' and status <> 2"
         ):
             tx.add_terms(ws, [(id_, split_terms(decode(text)))])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from . import erasing, provenance, sequences, storing
 from .database import Row, Scope, Tx
@@ -24,7 +25,9 @@ def store(
     """
     made: dict[int, int] = {}
     for old, version in versions.items():
-        draft = storing.with_free_version(tx, scope, version.draft)
+        quarantined = version.status == Status.QUARANTINED
+        draft = replace(version.draft, quarantined=quarantined)
+        draft = storing.with_free_version(tx, scope, draft)
         records, _ = storing.store(tx, scope, [draft], at)
         made[old] = records[0].id
         context = [made.get(one, one) for one in version.context]

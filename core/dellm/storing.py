@@ -11,7 +11,7 @@ from itertools import count
 from operator import attrgetter
 
 from . import provenance
-from .arguments import check_choice, check_mapping, check_text, check_whole
+from .arguments import check_choice, check_flag, check_mapping, check_text, check_whole
 from .database import Scope, Tx
 from .encoding import dump_json, encode
 from .errors import ContextForgotten, InvalidInput
@@ -28,7 +28,6 @@ _INSERT = (
     "(:ws, :id, :place, :thread, :kind, :role, :fid, :version, :text, :payload, :metadata, "
     ":subject, :purpose, :sensitivity, :retention_until, :status, :model, :tokens, :created_at)"
 )
-_ACTIVE = int(Status.ACTIVE)
 AT_ONCE = 500  # records whose rows are in memory at a time
 
 
@@ -68,8 +67,9 @@ _details = attrgetter(
     "metadata",
     "created_at",
     "retention_until",
+    "quarantined",
 )
-_UNSAID = (None,) * 10
+_UNSAID = (*(None,) * 10, False)
 
 
 def _check_details(draft: Draft) -> None:
@@ -83,6 +83,7 @@ def _check_details(draft: Draft) -> None:
         _check_time(moment)
     if draft.metadata is not None:
         check_mapping(draft.metadata, "metadata=")
+    check_flag(draft.quarantined, "quarantined=")
 
 
 def _check_time(moment: datetime | int | None) -> None:
@@ -174,11 +175,15 @@ def _store(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> tuple[list
 
 def _split(drafts: Sequence[Draft]) -> list[list[str]]:
     """Return the terms of each draft; what no search may find has none."""
-    return [[] if draft.kind in HIDDEN else terms(draft.text) for draft in drafts]
+    return [terms(draft.text) if _may_be_found(draft) else [] for draft in drafts]
+
+
+def _may_be_found(draft: Draft) -> bool:
+    return draft.kind not in HIDDEN and not draft.quarantined
 
 
 def _findable(drafts: Sequence[Draft]) -> int:
-    return sum(draft.kind not in HIDDEN for draft in drafts)
+    return sum(map(_may_be_found, drafts))
 
 
 def _insert(
@@ -334,7 +339,7 @@ def _row(ws: int, id_: int, draft: Draft, length: int, at: int) -> tuple[object,
         _encoded(draft.purpose),
         _encoded(draft.sensitivity),
         None if until is None else to_micros(until),
-        _ACTIVE,
+        int(_status(draft)),
         _encoded(draft.model),
         length,
         at if draft.created_at is None else to_micros(draft.created_at),
@@ -360,6 +365,10 @@ def _record(workspace: str, id_: int, draft: Draft, at: datetime) -> Record:
         draft.purpose,
         draft.sensitivity,
         None if until is None else from_micros(to_micros(until)),
-        Status.ACTIVE,
+        _status(draft),
         draft.model,
     )
+
+
+def _status(draft: Draft) -> Status:
+    return Status.QUARANTINED if draft.quarantined else Status.ACTIVE

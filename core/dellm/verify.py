@@ -41,14 +41,15 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
     ),
     (
         "record(s) that should have a vector and have none",
-        "select count(*) from record r where r.ws = :ws and r.kind <> 'state' and r.id <="
+        "select count(*) from record r where r.ws = :ws and r.kind <> 'state'"
+        " and r.status <> 2 and r.id <="
         " (select indexed_to from workspace where ws = :ws) and not exists"
         " (select 1 from embedding v where v.ws = :ws and v.id = r.id)",
     ),
     (
         "record(s) more or less than the workspace counts",
         "select abs(count(*) - (select documents from workspace where ws = :ws))"
-        " from record where ws = :ws and kind <> 'state'",
+        " from record where ws = :ws and kind <> 'state' and status <> 2",
     ),
     (
         "term(s) more or less than the workspace counts",
