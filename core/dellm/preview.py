@@ -57,6 +57,10 @@ def rich_tree(plan: Plan) -> Tree:
     hidden = len(plan) - (MOST - left[0])
     if hidden > 0:
         root.add(Text(f"and {hidden} more"))
+    if plan.regenerates:
+        calls, tokens = plan.cost
+        asked = f"{len(plan.regenerates)} of these replies to be asked again"
+        root.add(Text(f"{asked}: {calls} model call(s), about {tokens} tokens sent"))
     _others(plan, root)
     return root
 
@@ -81,10 +85,6 @@ def _headline(plan: Plan) -> str:
     made = len(plan) - len(plan.matches)
     relaxed = f", relaxed reach {plan.reach}" if plan.reach.relaxed else ""
     rebuilt = f", {len(plan.rebuilds)} of them to be rebuilt" if plan.rebuilds else ""
-    if plan.regenerates:
-        calls, tokens = plan.cost
-        rebuilt += f", {len(plan.regenerates)} of them replies to be asked again: "
-        rebuilt += f"{calls} model call(s), about {tokens} tokens sent"
     threads = f" in {len(plan.threads)} thread(s)" if plan.threads else ""
     return f"{plan.mode}: {len(plan)} record(s){threads}: {len(plan.matches)} matched, {made} made from them{rebuilt}{relaxed}"
 
