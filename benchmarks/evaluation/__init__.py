@@ -1,0 +1,1 @@
+"""The experiments of the evaluation, and the data of our own that they need."""
