@@ -17,8 +17,9 @@ from typing import Any, LiteralString
 
 import numpy as np
 import psycopg
-from pgvector.psycopg import register_vector
+from pgvector.psycopg.vector import register_vector_info
 from psycopg import sql as composed
+from psycopg.types import TypeInfo
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from . import database, postgres_setup
@@ -312,7 +313,7 @@ class PostgresDatabase:
         self._closed = False
         self._most = most
         with _translated():
-            with self._owner() as connection:
+            with self._owner(autocommit=True) as connection:
                 postgres_setup.migrate(connection)
             self._pool: ConnectionPool[Connection] = ConnectionPool(
                 url,
@@ -321,6 +322,7 @@ class PostgresDatabase:
                 max_size=most,
                 timeout=30,
                 open=False,
+                num_workers=1,  # they only open and check connections, of which one is usual
                 configure=_configure,
                 check=_check,
             )
@@ -403,7 +405,7 @@ class PostgresDatabase:
 
 def _configure(connection: psycopg.Connection[Row]) -> None:
     connection.autocommit = True
-    register_vector(connection)
+    register_vector_info(connection, TypeInfo.fetch(connection, "vector"))  # no other type is ours
 
 
 def _check(connection: psycopg.Connection[Row]) -> None:

@@ -20,16 +20,29 @@ _LOCK = 0x44654C4C  # advisory lock of the migrations
 
 
 def migrate(connection: Connection) -> None:
-    """Bring the schema up to date, one process at a time. Raises SchemaError."""
-    connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
-    connection.execute("set local client_min_messages = error")
-    connection.execute(
-        "create table if not exists migration("
-        "number bigint primary key, name text not null, applied_at bigint not null)"
-    )
-    applied = [row[0] for row in connection.execute("select number from migration")]
-    for number, name, script in database.pending("postgres", applied):
-        _apply(connection, number, name, script)
+    """Bring the schema up to date, one process at a time. Raises SchemaError.
+
+    The connection commits each statement on its own. Where nothing is to be done, one is all it takes.
+    """
+    if not database.pending("postgres", _applied(connection)):
+        return
+    with connection.transaction():
+        connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+        connection.execute("set local client_min_messages = error")
+        connection.execute(
+            "create table if not exists migration("
+            "number bigint primary key, name text not null, applied_at bigint not null)"
+        )
+        for number, name, script in database.pending("postgres", _applied(connection)):
+            _apply(connection, number, name, script)
+
+
+def _applied(connection: Connection) -> list[int]:
+    """Return the numbers of the migrations that were applied; none where there is no schema."""
+    try:
+        return [row[0] for row in connection.execute("select number from migration")]
+    except psycopg.errors.UndefinedTable:
+        return []
 
 
 def _apply(connection: Connection, number: int, name: str, script: str) -> None:
