@@ -38,6 +38,7 @@ from dellm import (
     Memory,
     Place,
     Saying,
+    Summaries,
     TaskWrite,
 )
 from dellm.errors import (
@@ -242,6 +243,10 @@ VERBS: dict[str, dict[str, Any]] = {
     "elsewhere.noted": {"place": "docs", "names": ["1"]},
     "elsewhere.places": {},
     "elsewhere.drop": {"place": "docs", "names": ["1"], "gone": True},
+    "summaries.rolling": {"thread": "t", "by": "default", "keep": True},
+    "summaries.tree": {"thread": "t", "by": "default", "leaf": 2, "fan_out": 2},
+    "summaries.current": {"thread": "t", "form": "tree", "by": "default"},
+    "summaries.versions": {"thread": "t", "by": "default"},
     "checkpoints.put": {"new": checkpoint(), "trusted": 0},
     "checkpoints.put_writes": {
         "place": HERE,
@@ -323,6 +328,7 @@ GROUPS: dict[str, type] = {
     "conversations": Conversations,
     "elsewhere": Elsewhere,
     "items": Items,
+    "summaries": Summaries,
 }
 
 

@@ -16,7 +16,16 @@ import pytest
 from lines import run, said, state
 from pgvector.psycopg import register_vector
 from raw_tables import connected, is_postgres, of_workspace, rows_of
-from verbs import CALLS, ONLY_ON_POSTGRES, READING, WRITING, document, public_verbs, strings
+from verbs import (
+    CALLS,
+    ONLY_ON_POSTGRES,
+    READING,
+    WRITING,
+    document,
+    public_verbs,
+    strings,
+    summed,
+)
 
 import dellm
 from dellm import (
@@ -70,6 +79,9 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
         memory.items.put("store", [kept])
         memory.elsewhere.take("docs", [document(f"zanzibar {canary} {space}", canary)])
     memory.remember_many([Draft(f"zanzibar {canary} waits", quarantined=True)])
+    for thread in ("a%", "t"):
+        summed(memory).rolling(thread)
+        memory.summaries.tree(thread, leaf=2, fan_out=2)
     memory.index()
     return receipt
 

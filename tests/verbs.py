@@ -29,6 +29,7 @@ from dellm import (
     Receipt,
     Saying,
     Sources,
+    Summaries,
     depth,
     influence,
 )
@@ -39,10 +40,10 @@ NAMESPACES = ("", "a%", "%")
 NOT_OF_A_WORKSPACE = {
     *("open", "close", "workspace", "id", "identity", "origin", "url", "root", "closed"),
     *("rebuilder", "regenerator", "after_forget", "after_read"),
-    "items.embedder",
+    *("items.embedder", "summaries.use"),
 }
 # The verbs of `memory.checkpoints` are named "checkpoints.get" and so on, as those of `memory.items`.
-GROUPS = {"checkpoints", "conversations", "elsewhere", "items"}
+GROUPS = {"checkpoints", "conversations", "elsewhere", "items", "summaries"}
 
 
 def public_verbs() -> set[str]:
@@ -52,6 +53,7 @@ def public_verbs() -> set[str]:
     grouped |= {f"items.{name}" for name in dir(Items) if not name.startswith("_")}
     grouped |= {f"elsewhere.{name}" for name in dir(Elsewhere) if not name.startswith("_")}
     grouped |= {f"conversations.{name}" for name in dir(Conversations) if not name.startswith("_")}
+    grouped |= {f"summaries.{name}" for name in dir(Summaries) if not name.startswith("_")}
     return (own | grouped) - GROUPS - NOT_OF_A_WORKSPACE
 
 
@@ -96,6 +98,12 @@ def document(said: str, name: str | None = "zanzibar", *, of: int | None = None)
 def said_of(memory: Memory, parent: int) -> object:
     one = Saying(Draft("said", thread="a%", framework_id=f"of {parent}"), parents=[parent])
     return memory.conversations.add("a%", [one]), one.id is None
+
+
+def summed(memory: Memory) -> Summaries:
+    """Return the summaries of a memory, with a summariser that repeats all it is given."""
+    memory.summaries.use(lambda previous, texts: "\n".join([previous or "", *texts]))
+    return memory.summaries
 
 
 READING: dict[str, Callable[[Memory, Receipt], object]] = {
@@ -198,6 +206,10 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     ],
     "checkpoints.generation": lambda m, _: m.checkpoints.generation(),
     "checkpoints.standing": lambda m, _: m.checkpoints.standing(IDS),
+    "summaries.current": lambda m, _: [
+        m.summaries.current(thread, form) for thread in THREADS for form in ("rolling", "tree")
+    ],
+    "summaries.versions": lambda m, _: [m.summaries.versions(thread) for thread in THREADS],
     "checkpoints.erased_calls": lambda m, _: m.checkpoints.erased_calls("t", ["call 1", "call 2"]),
 }
 WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
@@ -253,6 +265,8 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         lambda one: m.items.put("store", [Keep(("a%",), "zanzibar", made_of(one))]), (1, 9, 99)
     ),
     "items.tie": lambda m, _: m.items.tie(list(IDS), [1, 9, 99]),
+    "summaries.rolling": lambda m, _: [summed(m).rolling(one, keep=True) for one in THREADS],
+    "summaries.tree": lambda m, _: [summed(m).tree(one, leaf=1, fan_out=2) for one in THREADS],
     "items.sweep": lambda m, _: m.items.sweep("store"),
     "items.clear": lambda m, _: m.items.clear("store", ("a",)),
     "checkpoints.copy_thread": lambda m, _: m.checkpoints.copy_thread("a%", "copy"),

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
     from .requests import Request, RequestKind, recognise
     from .restoring import Held, Loaded, StoredWrite
+    from .summaries import Summaries, Summary
     from .systems import FullHistory, NoMemory, Reply, System, reply_with
     from .thread_reads import Said
 
@@ -71,6 +72,7 @@ _LATER = {
     "elsewhere": ("Elsewhere", "Foreign"),
     "item_search": ("Item",),
     "items": ("Items", "Keep"),
+    "summaries": ("Summaries", "Summary"),
     "restoring": ("Held", "Loaded", "StoredWrite"),
     "embedding": ("HashingEmbedder", "MiniLMEmbedder", "OpenAIEmbedder"),
     "models": ("ExtractiveReader", "Model", "OpenAIModel", "SmolModel"),
@@ -151,6 +153,8 @@ __all__ = [
     "StorageError",
     "Stored",
     "StoredWrite",
+    "Summaries",
+    "Summary",
     "System",
     "TaskWrite",
     "UnsupportedHere",

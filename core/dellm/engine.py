@@ -21,6 +21,7 @@ from .sequences import Tips
 if TYPE_CHECKING:
     from .rebuilding import Rebuilder
     from .regenerating import Ask
+    from .summarising import Summariser
 
 SCRUB_BELOW = 16 << 20
 _OPENED = count(1)
@@ -56,6 +57,7 @@ class Engine:
         self.tips = Tips()
         self.identity = next(_OPENED)
         self.rebuilders: dict[str, Rebuilder] = {}
+        self.summarisers: dict[str, Summariser] = {}
         self.regenerator: Ask | None = None
         self.listeners = Listeners()  # of forgets
         self.readers = Listeners()  # who is told what was read

@@ -9,6 +9,7 @@ from .conversations import Conversations
 from .elsewhere import Elsewhere
 from .items import Items
 from .recall import Recall
+from .summaries import Summaries
 
 
 class Groups(Recall):
@@ -28,6 +29,11 @@ class Groups(Recall):
     def items(self) -> Items:
         """The values kept by name in this workspace: items of stores, entries of caches."""
         return Items(self._engine, self.id)
+
+    @property
+    def summaries(self) -> Summaries:
+        """The summaries of this workspace's threads, which follow what they were made from."""
+        return Summaries(self._engine, self.id)
 
     @property
     def elsewhere(self) -> Elsewhere:

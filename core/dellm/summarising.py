@@ -1,0 +1,175 @@
+"""What makes summaries: functions of the user's, by name, and how much each is given at once.
+
+A summariser is also what makes a summary anew in a forget, from the records that stay alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
+
+from .arguments import check_callable, check_text, check_whole
+from .context import estimated_tokens
+from .errors import InvalidInput, ModelError
+from .item_rows import REPLACED
+from .rebuilding import Made
+from .records import Record
+
+OF_MESSAGES = "summary:"  # before the name of a summariser: what its summaries ask to be made by
+OF_PARTS = "summary of summaries:"
+SAID = ("message", "tool")  # the kinds of what is summarised
+
+Summarise = Callable[[str | None, Sequence[str]], str]
+
+
+def told(record: Record) -> str:
+    """Return a message as a summariser is given it: who said it, and what."""
+    return f"{record.role}: {record.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much a summariser is given in one call.
+
+    At most `chunk` texts, and at most `budget` tokens of them as counted by `count`; a text that
+    alone is longer is given alone. The summary that is to be continued comes on top.
+    """
+
+    chunk: int = 32
+    budget: int = 6_000
+    count: Callable[[str], int] = estimated_tokens
+
+    def check(self) -> None:
+        """Raise InvalidInput unless something fits."""
+        check_callable(self.count, "count=")
+        for number, name in ((self.chunk, "chunk="), (self.budget, "budget=")):
+            check_whole(number, name)
+            if number < 1:
+                raise InvalidInput(f"{name} is one or more.")
+
+    def pieces(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
+        """Yield the texts in order, as many at a time as fit one call."""
+        start = 0
+        while start < len(texts):
+            end = start + self._fit(texts[start : start + self.chunk])
+            yield texts[start:end]
+            start = end
+
+    def _fit(self, texts: Sequence[str]) -> int:
+        """Return how many texts from the first on fit; the first always does."""
+        used = 0
+        for at, text in enumerate(texts):
+            used += self.count(text)
+            if at and used > self.budget:
+                return at
+        return len(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Summariser:
+    """A function by its name, with its pace; see Summaries.use for each field."""
+
+    name: str
+    summarise: Summarise = field(repr=False)
+    pace: Pace = Pace()
+    say: Callable[[Record], str] = field(default=told, repr=False)
+    model: str | None = None
+    locks: WeakValueDictionary[tuple[str, ...], threading.RLock] = field(
+        default_factory=WeakValueDictionary, repr=False, compare=False
+    )
+
+    def check(self) -> None:
+        """Raise InvalidInput for what is no summariser."""
+        check_text(self.name, "name=")
+        if not self.name.strip():
+            raise InvalidInput("The name of a summariser is blank.")
+        check_callable(self.summarise, "summarise")
+        check_callable(self.say, "say=")
+        if self.model is not None:
+            check_text(self.model, "model=")
+        self.pace.check()
+
+    def piece(self, messages: Sequence[Record]) -> tuple[list[Record], list[str]]:
+        """Return the messages, from the first on, that fit one call, and what is said of them."""
+        texts = self._said(messages)
+        fits = next(iter(self.pace.pieces(texts)), [])
+        return list(messages[: len(fits)]), list(fits)
+
+    def summed_up(self, sources: Sequence[Record]) -> str:
+        """Return the summary of one or more messages or parts that continues none; raises as `call`."""
+        return list(self._growing(sources))[-1]
+
+    def _growing(self, sources: Sequence[Record]) -> Iterator[str]:
+        """Yield the summary after each call."""
+        made: str | None = None
+        for piece in self.pace.pieces(self._said(sources)):
+            made = self.call(made, piece)
+            yield made
+
+    def _said(self, records: Sequence[Record]) -> list[str]:
+        problem: ModelError | None = None
+        try:
+            texts = [one.text if is_part(one) else self.say(one) for one in records]
+        except Exception as error:  # noqa: BLE001 - the caller's own function, whatever it raises
+            problem = self._failed("say=", error)
+        if problem is not None:
+            raise problem
+        for one in texts:
+            check_text(one, "What say= returns")
+        return texts
+
+    def call(self, previous: str | None, texts: Sequence[str]) -> str:
+        """Return the summary of `previous` and the texts, in one call of the function.
+
+        Raises ModelError, without what the function said, where it fails or returns nothing.
+        """
+        problem: ModelError | None = None
+        try:
+            made = self.summarise(previous, texts)
+        except Exception as error:  # noqa: BLE001 - the caller's own function, whatever it raises
+            problem = self._failed("The summariser", error)
+        if problem is not None:
+            raise problem
+        if not isinstance(made, str) or not made.strip():
+            raise ModelError("The summariser returned no text.", remedy=_REMEDY)
+        return made
+
+    def _failed(self, what: str, error: Exception) -> ModelError:
+        return ModelError(f"{what} failed with {type(error).__name__}.", remedy=_REMEDY)
+
+    def lock(self, key: tuple[str, ...]) -> threading.RLock:
+        """Return the lock of one summary in this process: two callers would ask the model twice."""
+        with _GUARD:
+            return self.locks.setdefault(key, threading.RLock())
+
+    def again(self, _: Record, sources: Sequence[Record]) -> Made:
+        """Make a summary of messages anew, as a rebuilder; an earlier summary is never an input."""
+        return self._again([one for one in sources if not is_part(one)])
+
+    def again_of_parts(self, _: Record, sources: Sequence[Record]) -> Made:
+        """Make a summary of summaries anew, as a rebuilder."""
+        return self._again([one for one in sources if is_part(one)])
+
+    def _again(self, sources: Sequence[Record]) -> Made:
+        """Return the text and how many calls it took, failed ones too; no text where one fails."""
+        growing = self._growing([one for one in sources if one.role != REPLACED])
+        text, calls = None, 0
+        while True:
+            try:
+                text = next(growing)
+            except StopIteration:
+                return Made(text, calls)
+            except ModelError:
+                return Made(None, calls + 1)
+            calls += 1
+
+
+_GUARD = threading.Lock()
+_REMEDY = "What was summarised before is kept; bring the summary up to date again later."
+
+
+def is_part(record: Record) -> bool:
+    """Whether a record is a summary, or what is left of one, and no message."""
+    return record.kind not in SAID

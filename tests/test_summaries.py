@@ -1,0 +1,389 @@
+"""Summaries follow their messages: whatever is forgotten, the rest is summed up, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from threading import Barrier
+
+import pytest
+
+from dellm import InvalidInput, Memory, ModelError, Record, Summary
+from dellm.engine import Engine
+
+WORD = re.compile(r"canary\d+x")
+
+
+class Copier:
+    """The worst that a model can do: it repeats all that it is given, and may fail when told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str | None, list[str]]] = []
+        self.failing: set[int] = set()  # numbers of calls, from 1 on
+
+    def __call__(self, previous: str | None, texts: Sequence[str]) -> str:
+        self.calls.append((previous, list(texts)))
+        if len(self.calls) in self.failing:
+            raise RuntimeError("canary0x was in the prompt")
+        return " | ".join([*([previous] if previous else []), *texts])
+
+    def since(self, call: Callable[[], object]) -> int:
+        """Return how many calls something takes."""
+        before = len(self.calls)
+        call()
+        return len(self.calls) - before
+
+
+@pytest.fixture
+def model(memory: Memory) -> Copier:
+    made = Copier()
+    memory.summaries.use(made)
+    return made
+
+
+def say(memory: Memory, *numbers: int, thread: str = "t") -> list[int]:
+    return [memory.remember(f"canary{one}x", thread=thread).id for one in numbers]
+
+
+def words(what: Summary | Record | str) -> list[int]:
+    """Return the numbers of the canaries that a text holds, in order."""
+    text = what if isinstance(what, str) else what.text
+    return [int(one[6:-1]) for one in WORD.findall(text)]
+
+
+def rolled(memory: Memory) -> Summary:
+    return memory.summaries.rolling("t")
+
+
+def grown(memory: Memory) -> Summary:
+    return memory.summaries.tree("t", leaf=2, fan_out=2)
+
+
+# rolling
+
+
+def test_a_rolling_summary_is_continued_with_what_is_new(memory: Memory, model: Copier) -> None:
+    first, second = say(memory, 1, 2)
+    one = memory.summaries.rolling("t")
+    assert one.text == "user: canary1x | user: canary2x"
+    assert memory.context_of(one.ids[0]) == [first, second]
+    assert [one.kind for one in one] == ["summary"]
+    assert memory.summaries.rolling("t") == one
+    assert len(model.calls) == 1
+
+    third = say(memory, 3)
+    two = memory.summaries.rolling("t")
+    assert model.calls[1:] == [(one.text, ["user: canary3x"])]
+    assert memory.context_of(two.ids[0]) == [first, second, *third, *one.ids]
+    assert memory.summaries.current("t") == two
+    assert memory.get(one.ids[0]).text == ""
+    assert [one.text for one in memory.history("t")] == ["canary1x", "canary2x", "canary3x"]
+    assert [one.record.id for one in memory.search("canary1x", by="keyword")] == [first, *two.ids]
+    assert memory.verify().ok
+
+
+def test_a_forget_makes_it_anew_from_the_messages_alone(memory: Memory, model: Copier) -> None:
+    memory.summaries.use(model, chunk=3)
+    for at in range(8):
+        say(memory, at)
+        memory.summaries.rolling("t")
+    reply = memory.record("Hm.", context=memory.summaries.current("t").ids, thread="u")
+    before = len(model.calls)
+    receipt = memory.forget("canary4x")
+    assert reply.id in receipt.ids
+    assert (receipt.rebuild_calls, len(receipt.rebuilt)) == (3, 1)
+    asked = model.calls[before:]
+    assert [texts for _, texts in asked] == [
+        [f"user: canary{at}x" for at in some] for some in ((0, 1, 2), (3, 5, 6), (7,))
+    ]
+    assert [words(previous or "") for previous, _ in asked] == [[], [0, 1, 2], [0, 1, 2, 3, 5, 6]]
+    assert words(memory.summaries.current("t")) == [0, 1, 2, 3, 5, 6, 7]
+    assert not memory.scan("canary4x").places
+    assert memory.scan("canary5x").places
+
+    say(memory, 8)
+    assert model.since(lambda: memory.summaries.rolling("t")) == 1
+    assert words(memory.summaries.current("t")) == [0, 1, 2, 3, 5, 6, 7, 8]
+    assert memory.verify().ok
+
+
+def test_a_version_costs_as_many_rows_however_long_the_thread_is(
+    memory: Memory, model: Copier, engine: Engine
+) -> None:
+    counts = []
+    for at in range(40):
+        say(memory, at)
+        memory.summaries.rolling("t")
+        with engine.reading("alex") as (tx, scope):
+            counts.append(tx.all("select count(*) from edge where ws = :ws", ws=scope.ws)[0][0])
+    assert {later - earlier for earlier, later in pairwise(counts[10:])} == {4}
+    assert len(model.calls) == 40
+
+
+@pytest.fixture
+def engine(memory: Memory) -> Engine:
+    return memory._engine
+
+
+def test_what_does_not_fit_one_call_is_given_in_pieces(memory: Memory, model: Copier) -> None:
+    say(memory, *range(10, 15))
+    memory.remember("canary15x " * 10, thread="t")
+    say(memory, 16)
+    memory.summaries.use(model, budget=30, count=len)
+    summary = memory.summaries.rolling("t")
+    sizes = [len(texts) for _, texts in model.calls]
+    assert sizes == [2, 2, 1, 1, 1]  # the sixth alone is longer than what fits
+    assert words(summary)[:5] == [10, 11, 12, 13, 14]
+    assert words(summary)[-1] == 16
+
+
+def test_earlier_versions_are_kept_if_asked_and_go_with_a_forget(
+    memory: Memory, model: Copier
+) -> None:
+    for at in range(3):
+        say(memory, at)
+        memory.summaries.rolling("t", keep=True)
+    kept = memory.summaries.versions("t")
+    assert [words(one) for one in kept] == [[0], [0, 1], [0, 1, 2]]
+    assert model.since(lambda: memory.forget("canary1x")) == 1
+    left = memory.summaries.versions("t")
+    assert [words(one) for one in left] == [[0], [0, 2]]
+    assert not memory.scan("canary1x").places
+    say(memory, 3)
+    memory.summaries.rolling("t")
+    assert [words(one) for one in memory.summaries.versions("t")] == [[0], [0, 2, 3]]
+    assert memory.verify().ok
+
+
+# trees
+
+
+def test_a_tree_is_made_of_leaves_and_of_parts_of_parts(memory: Memory, model: Copier) -> None:
+    ids = say(memory, *range(9))
+    tree = grown(memory)
+    assert [words(one) for one in tree] == [[*range(8)], [8]]
+    assert len(model.calls) == 5 + 2 + 1
+    below = memory.context_of(tree.ids[0])
+    leaves = [one for part in below for one in memory.context_of(part)]
+    assert [memory.context_of(one) for one in leaves] == [ids[at : at + 2] for at in range(0, 8, 2)]
+    path = [one for one in memory.dependents([ids[2]]) if one != ids[2]]
+    assert path == sorted([leaves[1], below[0], tree.ids[0]])
+    assert model.since(lambda: grown(memory)) == 0
+
+
+def test_appending_one_by_one_costs_a_call_and_a_few_on_average(
+    memory: Memory, model: Copier
+) -> None:
+    for at in range(32):
+        say(memory, at)
+        grown(memory)
+    # A leaf each time, and the inner parts once: 8 + 4 + 2 + 1 of them.
+    assert len(model.calls) == 32 + 8 + 4 + 2 + 1
+    assert words(memory.summaries.current("t", "tree")) == [*range(32)]
+
+
+def test_forgetting_one_message_makes_its_path_anew(memory: Memory, model: Copier) -> None:
+    say(memory, *range(16))
+    grown(memory)
+    before = len(model.calls)
+    receipt = memory.forget("canary5x")
+    assert receipt.rebuild_calls == len(model.calls) - before == 4
+    assert words(memory.summaries.current("t", "tree")) == [one for one in range(16) if one != 5]
+    assert "canary5x" not in str(model.calls[before:])
+    # ... and all of a leaf: it is not there any more, what is above it is made anew.
+    assert model.since(lambda: memory.forget("canary4x")) == 3
+    assert memory.forget(ids=[1, 2, 3, 4]).rebuild_calls == 2
+    assert words(memory.summaries.current("t", "tree")) == [*range(6, 16)]
+    assert model.since(lambda: grown(memory)) == 0
+    say(memory, 16, 17)
+    assert model.since(lambda: grown(memory)) == 1
+    assert words(memory.summaries.current("t", "tree")) == [*range(6, 18)]
+    assert not memory.scan("canary5x").places
+    assert memory.verify().ok
+
+
+def test_a_tree_in_another_shape_is_made_anew(memory: Memory, model: Copier) -> None:
+    say(memory, *range(9))
+    grown(memory)
+    tree = memory.summaries.tree("t", leaf=3, fan_out=4)
+    assert [words(one) for one in tree] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    assert memory.summaries.current("t", "tree") == tree
+    assert {one.kind for one in memory.export() if not one.text} == {"state"}
+
+
+def test_several_summaries_of_a_thread_stand_side_by_side(memory: Memory, model: Copier) -> None:
+    memory.summaries.use(lambda _, texts: f"{len(texts)} more", name="short")
+    say(memory, 1, 2)
+    assert memory.summaries.rolling("t", by="short").text == "2 more"
+    assert words(memory.summaries.rolling("t")) == [1, 2]
+    assert memory.summaries.current("t", by="short").text == "2 more"
+    assert memory.summaries.current("t", "tree").text == ""
+    assert memory.summaries.current("u").records == ()
+    with pytest.raises(InvalidInput, match="No summariser"):
+        memory.summaries.tree("t", by="nobody")
+    with pytest.raises(InvalidInput, match="fan_out"):
+        memory.summaries.tree("t", fan_out=1)
+    with pytest.raises(InvalidInput, match="chunk"):
+        memory.summaries.use(model, chunk=0)
+
+
+# both
+
+
+def now(memory: Memory, update: Callable[[Memory], Summary]) -> Summary:
+    return memory.summaries.current("t", "rolling" if update is rolled else "tree")
+
+
+FORMS = pytest.mark.parametrize("update", [rolled, grown])
+
+
+@FORMS
+def test_hidden_and_suppressed_messages_are_left_out(
+    memory: Memory, model: Copier, update: Callable[[Memory], Summary]
+) -> None:
+    ids = say(memory, *range(6))
+    memory.conversations.hide("t", ids[:1])
+    memory.conversations.hide("t", ids[1:2], archive=True)
+    assert words(update(memory)) == [1, 2, 3, 4, 5]
+    receipt = memory.forget(ids=[ids[3]], mode="suppress")
+    assert 3 not in words(now(memory, update))
+    assert words(update(memory)) == [1, 2, 4, 5]
+    assert not any("canary3x" in one.text for one in memory.export())
+    memory.restore(receipt)
+    assert sorted(words(update(memory))) == [1, 2, 3, 4, 5]
+    # What is dropped from the thread after it was summed up stays in the summary until forgotten.
+    memory.conversations.hide("t")
+    assert model.since(lambda: update(memory)) == 0
+    memory.forget("canary2x")
+    assert sorted(words(update(memory))) == [1, 3, 4, 5]
+    assert memory.verify().ok
+
+
+@FORMS
+def test_what_a_redaction_leaves_of_a_message_flows_in_again(
+    memory: Memory, model: Copier, update: Callable[[Memory], Summary]
+) -> None:
+    say(memory, 1, 2)
+    memory.remember("canary3x and canary4x", thread="t")
+    update(memory)
+    memory.forget("canary4x", mode="redact")
+    assert words(update(memory)) == [1, 2, 3]
+    assert not memory.scan("canary4x").places
+
+
+@FORMS
+def test_where_the_model_fails_nothing_old_is_served_and_what_is_missing_comes_back(
+    url: str, opened: Callable[..., Memory], update: Callable[[Memory], Summary]
+) -> None:
+    memory = opened(url)
+    for failing in range(6):
+        here, model = memory.workspace(f"w{failing}"), Copier()
+        here.summaries.use(model, chunk=2)
+        say(here, *range(8))
+        update(here)
+        model.failing = {len(model.calls) + failing}
+        receipt = here.forget("canary3x")
+        expected = [0, 1, 2, 4, 5, 6, 7]
+        assert set(words(now(here, update))) <= set(expected)
+        assert receipt.rebuild_calls == len(model.calls) - min(model.failing) + failing
+        assert not here.scan("canary3x", files=False).places
+        assert words(update(here)) == expected
+        assert model.since(partial(update, here)) == 0
+        assert here.verify().ok
+
+
+@FORMS
+def test_a_failure_while_it_is_brought_up_to_date_keeps_what_was_made(
+    memory: Memory, model: Copier, update: Callable[[Memory], Summary]
+) -> None:
+    memory.summaries.use(model, chunk=2)
+    say(memory, *range(8))
+    model.failing = {3}
+    with pytest.raises(ModelError) as caught:
+        update(memory)
+    assert "RuntimeError" in str(caught.value)
+    assert "canary" not in repr((caught.value, caught.value.__cause__, caught.value.__context__))
+    assert words(now(memory, update)) == [0, 1, 2, 3]
+    assert words(update(memory)) == [*range(8)]
+    assert len(model.calls) == (5 if update is rolled else 8)
+    memory.summaries.use(lambda _previous, _texts: " ")
+    say(memory, 8)
+    with pytest.raises(ModelError, match="no text"):
+        update(memory)
+    assert words(now(memory, update)) == [*range(8)]
+
+
+@FORMS
+def test_a_process_without_the_function_erases_and_the_next_update_makes_it(
+    url: str, opened: Callable[..., Memory], update: Callable[[Memory], Summary]
+) -> None:
+    memory, model = opened(url), Copier()
+    memory.summaries.use(model)
+    say(memory, *range(5))
+    update(memory)
+    other = opened(url) if url.startswith("postgres") else memory
+    if other is memory:
+        memory.close()
+        other = opened(url)
+    other.forget("canary2x")
+    assert 2 not in words(now(other, update))
+    other.summaries.use(model)
+    assert words(update(other)) == [0, 1, 3, 4]
+
+
+@FORMS
+def test_callers_at_the_same_time_give_one_summary(
+    url: str, opened: Callable[..., Memory], update: Callable[[Memory], Summary]
+) -> None:
+    memory = opened(url)
+    memory.summaries.use(Copier())
+    say(memory, *range(5))
+    start = Barrier(4)
+
+    def caller(number: int) -> None:
+        start.wait(30)
+        for at in range(3):
+            say(memory, 100 + 10 * number + at)
+            update(memory)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(caller, range(4)))
+    said = words(" ".join(one.text for one in memory.history("t")))
+    assert words(update(memory)) == said
+    assert len(said) == 5 + 12
+    assert memory.verify().ok
+
+
+@FORMS
+def test_what_is_written_while_the_model_is_asked_is_neither_lost_nor_doubled(
+    url: str, opened: Callable[..., Memory], update: Callable[[Memory], Summary]
+) -> None:
+    memory = opened(url)
+    todo: list[Callable[[], object]] = []
+
+    class Slow(Copier):
+        def __call__(self, previous: str | None, texts: Sequence[str]) -> str:
+            if todo:
+                todo.pop()()
+            return super().__call__(previous, texts)
+
+    memory.summaries.use(Slow())
+    say(memory, *range(5))
+    todo.append(lambda: say(memory, 5))  # said meanwhile: flows into the next version
+    assert words(update(memory)) == [*range(5)]
+    assert words(update(memory)) == [*range(6)]
+    say(memory, 6)
+    todo.append(lambda: memory.forget("canary2x"))  # of what was in the summary before
+    assert words(update(memory)) == [0, 1, 3, 4, 5, 6]
+    say(memory, 7, 8)
+    todo.append(lambda: memory.forget("canary8x"))  # of what is in the very prompt
+    assert words(update(memory)) == [0, 1, 3, 4, 5, 6, 7]
+    say(memory, 9)
+    todo.append(lambda: update(memory))  # another one does the same, and is faster
+    assert words(update(memory)) == [0, 1, 3, 4, 5, 6, 7, 9]
+    for gone in (2, 8):
+        assert not memory.scan(f"canary{gone}x").places
+    assert memory.verify().ok
