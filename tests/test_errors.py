@@ -21,7 +21,7 @@ import apsw
 import psycopg
 import pytest
 from lines import nothing
-from verbs import public_verbs
+from verbs import found_in, public_verbs
 
 import dellm
 from dellm import (
@@ -31,12 +31,14 @@ from dellm import (
     Checkpoints,
     Conversations,
     Elsewhere,
+    Facts,
     Foreign,
     Items,
     Keep,
     Literal,
     Memory,
     Place,
+    Proposed,
     Saying,
     Summaries,
     TaskWrite,
@@ -247,6 +249,34 @@ VERBS: dict[str, dict[str, Any]] = {
     "summaries.tree": {"thread": "t", "by": "default", "leaf": 2, "fan_out": 2},
     "summaries.current": {"thread": "t", "form": "tree", "by": "default"},
     "summaries.versions": {"thread": "t", "by": "default"},
+    "facts.declare": {"key": "k", "many": True},
+    "facts.state": {
+        "key": "k",
+        "value": "v",
+        "valid_from": 1,
+        "valid_to": 2,
+        "confidence": 0.5,
+        "context": [1],
+        "subject": "s",
+        "inferred": False,
+        "sensitivity": "health",
+    },
+    "facts.state_many": {"facts": [Proposed("k", "v")], "context": [1]},
+    "facts.close": {"key": "k", "value": "v", "at": 5, "context": [1], "subject": "s"},
+    "facts.history": {"key": "k", "subject": "s"},
+    "facts.previous": {"key": "k", "subject": "s"},
+    "facts.supports": {"id_": 1},
+    "facts.keys": {},
+    "facts.waiting": {},
+    "facts.confirm": {"id_": 1},
+    "facts.reject": {"id_": 1},
+    "facts.extract": {
+        "extractor": found_in,
+        "thread": "t",
+        "records": None,
+        "again": True,
+        "roles": ["user"],
+    },
     "checkpoints.put": {"new": checkpoint(), "trusted": 0},
     "checkpoints.put_writes": {
         "place": HERE,
@@ -327,6 +357,7 @@ GROUPS: dict[str, type] = {
     "checkpoints": Checkpoints,
     "conversations": Conversations,
     "elsewhere": Elsewhere,
+    "facts": Facts,
     "items": Items,
     "summaries": Summaries,
 }

@@ -205,7 +205,8 @@ def test_every_statement_names_its_workspace() -> None:
     """A statement on a table with workspaces filters by ws, or is one of the few listed here."""
     tables = (
         "record|embedding|sequence|edge|tombstone|ledger|residue|repeat|keyword|"
-        "line|label|checkpoint|task_write|ended|item|item_vector|elsewhere|hidden"
+        "line|label|checkpoint|task_write|ended|item|item_vector|elsewhere|hidden|"
+        "fact|fact_end|fact_key|fact_seen|fact_refused"
     )
     touching = re.compile(rf"\b(?:from|into|update|join)\s+(?:{tables})\b", re.IGNORECASE)
     without = [

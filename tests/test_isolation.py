@@ -22,6 +22,7 @@ from verbs import (
     READING,
     WRITING,
     document,
+    found_in,
     public_verbs,
     strings,
     summed,
@@ -50,6 +51,7 @@ SCOPED = (
     *("record", "embedding", "sequence", "edge", "tombstone", "ledger", "residue", "repeat"),
     *("line", "label", "checkpoint", "task_write", "ended", "keyword"),
     *("item", "item_vector", "elsewhere", "hidden"),
+    *("fact", "fact_end", "fact_key", "fact_seen", "fact_refused"),
 )
 
 
@@ -78,12 +80,24 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
         kept = Keep((space, canary), "zanzibar", Atom(draft, made=made), vectors=vectors)
         memory.items.put("store", [kept])
         memory.elsewhere.take("docs", [document(f"zanzibar {canary} {space}", canary)])
+    state_facts(memory, canary)
     memory.remember_many([Draft(f"zanzibar {canary} waits", quarantined=True)])
     for thread in ("a%", "t"):
         summed(memory).rolling(thread)
         memory.summaries.tree(thread, leaf=2, fan_out=2)
     memory.index()
     return receipt
+
+
+def state_facts(memory: Memory, canary: str) -> None:
+    """Put the canary in facts: one that was closed, one that was refused, one that waits."""
+    facts = memory.facts
+    facts.declare(canary)
+    facts.state(canary, f"zanzibar {canary}", subject=canary, context=[1])
+    facts.close(canary, subject=canary, context=[1])
+    facts.state("zanzibar", canary, inferred=True, sensitivity=canary)
+    found = facts.extract(found_in, records=[1])
+    memory.forget(ids=found.stated, scrub=False)
 
 
 def checkpoint(memory: Memory, canary: str) -> None:
@@ -250,7 +264,7 @@ def test_the_role_of_our_statements_sees_only_the_workspace_that_is_set(
             for table in (*SCOPED, "workspace"):
                 assert visible(connection, table) == set(), (table, unset)
             assert connection.execute("delete from record").rowcount == 0
-    assert len(list(two[1].export())) == held[second] - 2  # one is suppressed, one waits
+    assert len(list(two[1].export())) == held[second] - 3  # one is suppressed, two wait
 
 
 @pytest.mark.parametrize("table", SCOPED)

@@ -7,7 +7,7 @@ tried against another workspace's content cannot be added unnoticed.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,17 @@ from dellm import (
     DellmError,
     Draft,
     Elsewhere,
+    Fact,
+    Facts,
     Foreign,
     Items,
     Keep,
     Many,
     Memory,
     Place,
+    Proposed,
     Receipt,
+    Record,
     Saying,
     Sources,
     Summaries,
@@ -43,7 +47,7 @@ NOT_OF_A_WORKSPACE = {
     *("items.embedder", "summaries.use"),
 }
 # The verbs of `memory.checkpoints` are named "checkpoints.get" and so on, as those of `memory.items`.
-GROUPS = {"checkpoints", "conversations", "elsewhere", "items", "summaries"}
+GROUPS = {"checkpoints", "conversations", "elsewhere", "facts", "items", "summaries"}
 
 
 def public_verbs() -> set[str]:
@@ -52,6 +56,7 @@ def public_verbs() -> set[str]:
     grouped = {f"checkpoints.{name}" for name in dir(Checkpoints) if not name.startswith("_")}
     grouped |= {f"items.{name}" for name in dir(Items) if not name.startswith("_")}
     grouped |= {f"elsewhere.{name}" for name in dir(Elsewhere) if not name.startswith("_")}
+    grouped |= {f"facts.{name}" for name in dir(Facts) if not name.startswith("_")}
     grouped |= {f"conversations.{name}" for name in dir(Conversations) if not name.startswith("_")}
     grouped |= {f"summaries.{name}" for name in dir(Summaries) if not name.startswith("_")}
     return (own | grouped) - GROUPS - NOT_OF_A_WORKSPACE
@@ -104,6 +109,18 @@ def summed(memory: Memory) -> Summaries:
     """Return the summaries of a memory, with a summariser that repeats all it is given."""
     memory.summaries.use(lambda previous, texts: "\n".join([previous or "", *texts]))
     return memory.summaries
+
+
+def found_in(
+    messages: Sequence[Record], known: Sequence[Fact], lists: Sequence[str]
+) -> list[Proposed]:
+    """An extractor that repeats all it is given, once for each message."""
+    told = [one.text for one in messages] + [f"{one.key} {one.value}" for one in known]
+    return [
+        Proposed("told", " ".join([*told, *lists]), said_in=one.id, closes=n % 2 == 1)
+        for one in messages
+        for n in range(2)
+    ]
 
 
 READING: dict[str, Callable[[Memory, Receipt], object]] = {
@@ -204,6 +221,18 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
         for ns in NAMESPACES
         for cid in ("c0001", "nothing")
     ],
+    "facts.history": lambda m, _: (
+        [m.facts(), m.facts(9**15)]
+        + [
+            m.facts.history(key, about)
+            for key in ("zanzibar", "told")
+            for about in (None, "zanzibar")
+        ]
+    ),
+    "facts.previous": lambda m, _: [m.facts.previous(key) for key in ("zanzibar", "told")],
+    "facts.supports": lambda m, _: each(m.facts.supports, IDS),
+    "facts.keys": lambda m, _: m.facts.keys(),
+    "facts.waiting": lambda m, _: m.facts.waiting(),
     "checkpoints.generation": lambda m, _: m.checkpoints.generation(),
     "checkpoints.standing": lambda m, _: m.checkpoints.standing(IDS),
     "summaries.current": lambda m, _: [
@@ -242,6 +271,22 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         )
         for thread in ("a%", "newer")
     ],
+    "facts.declare": lambda m, _: each(m.facts.declare, ("zanzibar", "told")),
+    "facts.state": lambda m, _: each(
+        lambda one: m.facts.state("zanzibar", "new", context=[one]), (1, 9, 99)
+    ),
+    "facts.state_many": lambda m, _: each(
+        lambda one: m.facts.state_many([Proposed("told", "it")], context=[one]), (1, 9, 99)
+    ),
+    "facts.close": lambda m, _: each(
+        lambda one: m.facts.close("zanzibar", context=[one]), (1, 9, 99)
+    ),
+    "facts.extract": lambda m, _: [
+        attempted(lambda: m.facts.extract(found_in, records=[1, 9, 99])),
+        *[m.facts.extract(found_in, thread=one, again=True) for one in THREADS],
+    ],
+    "facts.confirm": lambda m, _: each(m.facts.confirm, IDS),
+    "facts.reject": lambda m, _: each(m.facts.reject, IDS),
     "items.digest": lambda m, _: m.items.digest(["zanzibar"]),
     "conversations.add": lambda m, _: [
         attempted(lambda one=one: said_of(m, one)) for one in (1, 9, 99)

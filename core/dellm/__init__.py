@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from .conversations import Conversations, Saying
     from .elsewhere import Elsewhere, Foreign
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
+    from .extracting import Extracted, Extractor, Proposed
+    from .fact_reading import Fact
+    from .facts import Facts
     from .item_search import Item
     from .items import Items, Keep
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
@@ -70,6 +73,9 @@ _LATER = {
     "conversations": ("Conversations", "Saying"),
     "thread_reads": ("Said",),
     "elsewhere": ("Elsewhere", "Foreign"),
+    "extracting": ("Extracted", "Extractor", "Proposed"),
+    "fact_reading": ("Fact",),
+    "facts": ("Facts",),
     "item_search": ("Item",),
     "items": ("Items", "Keep"),
     "summaries": ("Summaries", "Summary"),
@@ -105,7 +111,11 @@ __all__ = [
     "Embedder",
     "EmbedderError",
     "Explanation",
+    "Extracted",
     "ExtractiveReader",
+    "Extractor",
+    "Fact",
+    "Facts",
     "Fields",
     "Foreign",
     "FullHistory",
@@ -134,6 +144,7 @@ __all__ = [
     "Plan",
     "PlanChanged",
     "PreviewRequired",
+    "Proposed",
     "Reach",
     "Receipt",
     "Record",

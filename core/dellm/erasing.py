@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import cast
 
-from . import item_rows, residue, storing
+from . import fact_rows, item_rows, residue, storing
 from .database import Scope, Tx
 from .encoding import decode, load_json
 from .plan import Plan
@@ -38,6 +38,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
         "item": item_rows.erase(tx, ws, ids, {one.id for one in plan.matches}),
         "edge": _cut(tx, ws, [*ids, *unlisted]),
         "sequence": kill(tx, ws, dead, at, receipt),
+        "fact": fact_rows.erase(tx, ws, ids, {one.id for one in plan.matches}),
     }
     _unname(tx, ws, {str(row[3]) for row in gone})
     tx.run(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from . import (
     erasing,
+    fact_rows,
     hiding,
     item_rows,
     ledger,
@@ -163,10 +164,12 @@ def _replace(
     left = surviving.contexts(tx, scope, plan, versions)
     stood = stand_ins.places(tx, scope.ws, plan, list(versions)) if versions else []
     named = item_rows.standing(tx, scope.ws, list(versions)) if versions else []
+    facts = fact_rows.standing(tx, scope.ws, list(versions)) if versions else ([], [])
     rows = erasing.erase(tx, scope, plan, receipt, at)
     made = stand_ins.store(tx, scope, versions, plan.edges, at)
     stand_ins.put_back(tx, scope.ws, stood, made)
     item_rows.stand_in(tx, scope.ws, named, made)
+    fact_rows.stand_in(tx, scope, facts, made)
     surviving.attach(tx, scope, left, made)
     hiding.settle(tx, scope.ws, plan.ids, made)
     redacted = {old: new for old, new in made.items() if old not in anew}

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 from .checkpoints import Checkpoints
 from .conversations import Conversations
 from .elsewhere import Elsewhere
+from .facts import Facts
 from .items import Items
 from .recall import Recall
 from .summaries import Summaries
+
+if TYPE_CHECKING:
+    from .facts import Keeper
 
 
 class Groups(Recall):
@@ -31,11 +36,16 @@ class Groups(Recall):
         return Items(self._engine, self.id)
 
     @property
+    def elsewhere(self) -> Elsewhere:
+        """The copies of this workspace's records that other systems keep; adapters use it."""
+        return Elsewhere(self._engine, self.id)
+
+    @property
     def summaries(self) -> Summaries:
         """The summaries of this workspace's threads, which follow what they were made from."""
         return Summaries(self._engine, self.id)
 
     @property
-    def elsewhere(self) -> Elsewhere:
-        """The copies of this workspace's records that other systems keep; adapters use it."""
-        return Elsewhere(self._engine, self.id)
+    def facts(self) -> Facts:
+        """The facts of this workspace, with their dates; `facts()` are those that hold now."""
+        return Facts(self._engine, cast("Keeper", self))

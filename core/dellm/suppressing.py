@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import erasing, item_rows, ledger
+from . import erasing, fact_rows, item_rows, ledger
 from .database import Scope, Tx
 from .ledger import LedgerEntry
 from .plan import Plan
@@ -21,6 +21,7 @@ def suppress(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[st
         suppressed=int(Status.SUPPRESSED),
     )
     item_rows.drop_given(tx, scope.ws, list(plan.ids), {one.id for one in plan.matches})
+    fact_rows.settle_records(tx, scope.ws, list(plan.ids))
     dead = erasing.reached_sequences(plan.ids, plan.edges)
     return {"record": changed, "sequence": erasing.kill(tx, scope.ws, dead, at, receipt)}
 
@@ -42,6 +43,7 @@ def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
         suppressed=int(Status.SUPPRESSED),
     )
     back = sorted(row[0] for row in rows)
+    fact_rows.settle_records(tx, scope.ws, back)
     ledger.append(tx, scope.ws, "restore", {"receipt": receipt.number, "ids": back}, at)
     return back
 

@@ -6,7 +6,7 @@ vectors have seen it. A forget finds it by what it says, as everything else.
 
 from __future__ import annotations
 
-from . import indexing, ledger, reading, storing
+from . import fact_rows, indexing, ledger, reading, storing
 from .arguments import check_whole
 from .database import Scope, Tx
 from .errors import NotFound, StorageError
@@ -84,4 +84,5 @@ def _let_in(tx: Tx, scope: Scope, record: Record, at: int) -> None:
         found=int(record.kind not in HIDDEN),
         tokens=len(split),
     )
+    fact_rows.settle_records(tx, scope.ws, [record.id])
     ledger.append(tx, scope.ws, "confirm", {"ids": [record.id]}, at)

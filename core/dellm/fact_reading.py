@@ -1,0 +1,204 @@
+"""Reading facts: what holds at a moment, what held before, what waits for confirmation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import LiteralString, NamedTuple
+
+from . import fact_rows, hiding, provenance
+from .database import R_USABLE, Row, Scope, Tx
+from .encoding import decode, encode
+from .fact_dates import OPEN, runs
+from .records import Status, from_micros
+
+INFERRED = "inferred"  # the kind of a record that states what the user did not say in so many words
+
+
+class Fact(NamedTuple):
+    """That a key has, or had, a value. `id` is the record that stated it first.
+
+    What is stored is read when it is asked for: of a million facts most are only counted or
+    compared. `since` and `until` are microseconds UTC; `confidence` is in [0, 1].
+    """
+
+    id: int
+    text: str
+    about: str | None
+    since: int
+    until: int
+    confidence: float
+    kind: str
+    label: str | None
+    status: int
+
+    @property
+    def key(self) -> str:
+        """What is known: "employer"."""
+        return fact_rows.read(decode(self.text), self.subject)[0]
+
+    @property
+    def value(self) -> str:
+        """What it is."""
+        return fact_rows.read(decode(self.text), self.subject)[1]
+
+    @property
+    def subject(self) -> str | None:
+        """Whom it is about; None is the user."""
+        return None if self.about is None else decode(self.about)
+
+    @property
+    def valid_from(self) -> datetime:
+        """From when it holds, by what was stated."""
+        return from_micros(self.since)
+
+    @property
+    def valid_to(self) -> datetime | None:
+        """Until when it held, that moment left out; None while nothing has closed it."""
+        return None if self.until == OPEN else from_micros(self.until)
+
+    @property
+    def inferred(self) -> bool:
+        """Whether the user did not say it in so many words."""
+        return self.kind == INFERRED
+
+    @property
+    def sensitivity(self) -> str | None:
+        """What makes it sensitive: "health"; None where nothing does."""
+        return None if self.label is None else decode(self.label)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it is out of every read until it is confirmed."""
+        return self.status == Status.QUARANTINED
+
+    def __repr__(self) -> str:
+        """Say which and when, and not what."""
+        until = "" if self.valid_to is None else f", until {self.valid_to:%Y-%m-%d}"
+        marks = "".join(f", {one}" for one in ("inferred", "waiting") if getattr(self, one))
+        return f"Fact({self.id}, from {self.valid_from:%Y-%m-%d}{until}{marks})"
+
+
+_FACT: LiteralString = (
+    "select f.record, r.text, r.subject, f.since, f.until, f.confidence, r.kind, r.sensitivity, "
+    "r.status from fact f join record r on r.ws = :ws and r.id = f.record where f.ws = :ws"
+)
+_SHOWN: LiteralString = f"{_FACT} and f.shown = 1 and {R_USABLE}"
+_THEN: LiteralString = "f.since <= :moment and f.until > :moment"
+_IN_ORDER: LiteralString = "order by f.since, f.record"
+
+
+def facts(rows: Sequence[Row]) -> list[Fact]:
+    """Return rows as facts."""
+    return list(map(Fact._make, rows))
+
+
+def at(
+    tx: Tx, scope: Scope, moment: int, key: str | None, subject: str | None, now: int
+) -> list[Fact]:
+    """Return the facts that hold at a moment, oldest first; the last statement of a transaction."""
+    ws, about = scope.ws, fact_rows.digest(scope, "subject", subject)
+    if key is not None and subject is not None:
+        rows = tx.final(
+            f"{_SHOWN} and f.name = :name and f.subject = :about and {_THEN} {_IN_ORDER}",
+            ws=ws, name=fact_rows.digest(scope, "key", key), about=about, moment=moment, at=now,
+        )  # fmt: skip
+    elif key is not None:
+        rows = tx.final(
+            f"{_SHOWN} and f.name = :name and {_THEN} {_IN_ORDER}",
+            ws=ws, name=fact_rows.digest(scope, "key", key), moment=moment, at=now,
+        )  # fmt: skip
+    elif subject is not None:
+        rows = tx.final(
+            f"{_SHOWN} and f.subject = :about and {_THEN} {_IN_ORDER}",
+            ws=ws, about=about, moment=moment, at=now,
+        )  # fmt: skip
+    else:
+        rows = tx.final(f"{_SHOWN} and {_THEN} {_IN_ORDER}", ws=ws, moment=moment, at=now)
+    return facts(rows)
+
+
+def history(tx: Tx, scope: Scope, key: str, subject: str | None, now: int) -> list[Fact]:
+    """Return all facts of a key that ever held, oldest first."""
+    name, about = fact_rows.group_of(scope, key, subject)
+    rows = tx.all(
+        f"{_SHOWN} and f.name = :name and f.subject = :about {_IN_ORDER}",
+        ws=scope.ws,
+        name=name,
+        about=about,
+        at=now,
+    )
+    return facts(rows)
+
+
+def several(tx: Tx, scope: Scope, ids: Sequence[int], now: int) -> list[Fact]:
+    """Return what the records state, by id, where it may be read, with its fact's dates.
+
+    A record that states again what held already has its own first day.
+    """
+    rows = tx.all(
+        f"{_FACT} and {R_USABLE} and f.record in :ids order by f.record",
+        ws=scope.ws,
+        ids=list(ids),
+        at=now,
+    )
+    return facts(rows)
+
+
+def waiting(tx: Tx, scope: Scope, now: int) -> list[Fact]:
+    """Return what waits for confirmation, oldest first."""
+    rows = tx.all(
+        f"{_FACT} and r.status = :waiting "
+        "and (r.retention_until is null or r.retention_until > :at) order by f.record",
+        ws=scope.ws,
+        waiting=int(Status.QUARANTINED),
+        at=now,
+    )
+    return facts(rows)
+
+
+def supports(tx: Tx, ws: int, id_: int) -> list[int]:
+    """Return all records in use that state the fact of a record, ascending; empty if it states none."""
+    found = tx.one("select name, subject from fact where ws = :ws and record = :id", ws=ws, id=id_)
+    if found is None:
+        return []
+    group = (found[0], found[1])
+    rows = fact_rows.stated(tx, ws, [group])
+    many = bool(fact_rows.many_of(tx, ws, [group[0]]))
+    for run in runs(fact_rows.statements(tx, ws, rows)[group], many=many):
+        if id_ in run.records:
+            return sorted(run.records)
+    return []
+
+
+def unseen(
+    tx: Tx, scope: Scope, thread: str, roles: Sequence[str], extractor: str | None, now: int
+) -> list[int]:
+    """Return the messages of a thread, in order, that an extractor has not been through; None: all."""
+    rows = tx.all(
+        "select id, role from record where ws = :ws and thread = :thread and kind = 'message' "
+        "and status in (0, 3) and (retention_until is null or retention_until > :at) "
+        f"and {hiding.AMONG['kept']} and not exists (select 1 from fact_seen s where s.ws = :ws "
+        "and s.record = record.id and s.extractor = :extractor) order by place, id",
+        ws=scope.ws,
+        thread=encode(thread),
+        extractor="" if extractor is None else encode(extractor),
+        at=now,
+    )
+    return [row[0] for row in rows if decode(row[1]) in roles]
+
+
+def seen(tx: Tx, scope: Scope, ids: Sequence[int], extractor: str | None) -> set[int]:
+    """Return those of the records that an extractor has been through; None: no extractor."""
+    rows = tx.all(
+        "select record from fact_seen where ws = :ws and record in :ids and extractor = :extractor",
+        ws=scope.ws,
+        ids=list(ids),
+        extractor="" if extractor is None else encode(extractor),
+    )
+    return {row[0] for row in rows}
+
+
+def require(tx: Tx, scope: Scope, ids: Sequence[int]) -> None:
+    """Raise ContextForgotten or NotFound unless every record may be used."""
+    provenance.require_usable(tx, scope.ws, ids)

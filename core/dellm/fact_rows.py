@@ -1,0 +1,369 @@
+"""The rows of facts: keeping their dates what the statements give, and following a forget.
+
+The key, the value and whom a fact is about are in its record alone. The rows have digests of them
+under the workspace's key, to find and to compare; they go with the record. Where nothing else is
+said, the caller has locked the workspace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .database import Row, Scope, Tx
+from .encoding import decode, encode
+from .fact_dates import OPEN, Statement, runs
+from .redacting import MARKER
+
+FACTS = ("fact", "inferred")  # the kinds of record that state one
+Group = tuple[int, int]  # the digests of a key and of whom it is about
+
+
+class Stated(NamedTuple):
+    """A row: a statement, whether it is in use, and until when its fact holds by what is stored."""
+
+    record: int
+    value: int
+    since: int
+    until: int
+    shown: int
+    said_in: int
+    status: int
+
+    @property
+    def usable(self) -> bool:
+        """Whether it counts: it is neither suppressed nor waits for confirmation."""
+        return self.status in (0, 3)
+
+
+def normal(said: str | None) -> str:
+    """Return a key, value or name as it is compared: without case, or how often spaces stand."""
+    return " ".join(unicodedata.normalize("NFC", said or "").casefold().split())
+
+
+def digest(scope: Scope, *said: str | None) -> int:
+    """Return 63 bits of a digest under the workspace's key of what is said, in normal form."""
+    parts = [normal(one).encode("utf-8", "surrogatepass") for one in said]
+    framed = b"fact:" + b"".join(len(one).to_bytes(8, "big") + one for one in parts)
+    return int.from_bytes(hmac.digest(scope.secret, framed, hashlib.sha256)[:8], "big") >> 1
+
+
+def group_of(scope: Scope, key: str, subject: str | None) -> Group:
+    """Return the digests of a key and of whom it is about (None: the user)."""
+    return digest(scope, "key", key), digest(scope, "subject", subject)
+
+
+def written(key: str, value: str, subject: str | None) -> str:
+    """Return the text of the record that states a fact."""
+    return f"{key}: {value}" if subject is None else f"{key} of {subject}: {value}"
+
+
+def read(text: str, subject: str | None) -> tuple[str, str]:
+    """Return the key and the value that a record's text states; see `written`."""
+    head, _, value = text.partition(": ")
+    return (head if subject is None else head.removesuffix(f" of {subject}")), value
+
+
+# keys
+
+
+def many_of(tx: Tx, ws: int, names: Collection[int]) -> set[int]:
+    """Return those of the keys that are declared to be lists."""
+    rows = tx.all(
+        "select name from fact_key where ws = :ws and name in :names and many = 1",
+        ws=ws,
+        names=sorted(names),
+    )
+    return {row[0] for row in rows}
+
+
+def declare(tx: Tx, scope: Scope, key: str, *, many: bool) -> None:
+    """Keep whether a key has many values at a time, and the dates that follow from it."""
+    name = digest(scope, "key", key)
+    tx.run(
+        "insert into fact_key(ws, name, key, many) values (:ws, :name, :key, :many) "
+        "on conflict (ws, name) do update set key = excluded.key, many = excluded.many",
+        ws=scope.ws,
+        name=name,
+        key=encode(key),
+        many=int(many),
+    )
+    rows = tx.all(
+        "select distinct subject from fact where ws = :ws and name = :name", ws=scope.ws, name=name
+    )
+    settle(tx, scope.ws, {(name, row[0]) for row in rows})
+
+
+def declared(tx: Tx, ws: int) -> dict[str, bool]:
+    """Return the declared keys, sorted, with whether they are lists."""
+    rows = tx.all("select key, many from fact_key where ws = :ws", ws=ws)
+    return {key: bool(many) for key, many in sorted((decode(row[0]), row[1]) for row in rows)}
+
+
+# dates
+
+
+def stated(tx: Tx, ws: int, groups: Collection[Group]) -> dict[Group, list[Stated]]:
+    """Return every row of the groups, in use or not, in the order of their dates."""
+    found: dict[Group, list[Stated]] = {one: [] for one in groups}
+    if not groups:
+        return found
+    rows = tx.all(
+        "select f.name, f.subject, f.record, f.value, f.since, f.until, f.shown, f.said_in, "
+        "r.status from fact f join record r on r.ws = :ws and r.id = f.record "
+        "where f.ws = :ws and f.name in :names and f.subject in :subjects "
+        "order by f.since, f.record",
+        ws=ws,
+        names=sorted({name for name, _ in groups}),
+        subjects=sorted({subject for _, subject in groups}),
+    )
+    for row in rows:
+        if (row[0], row[1]) in found:
+            found[row[0], row[1]].append(Stated._make(row[2:]))
+    return found
+
+
+def statements(
+    tx: Tx, ws: int, rows: Mapping[Group, Sequence[Stated]]
+) -> dict[Group, list[Statement]]:
+    """Return the statements of the rows that count, each with when it was said to have ended."""
+    ids = [one.record for some in rows.values() for one in some if one.usable]
+    ends = _ends(tx, ws, ids)
+    return {
+        group: [
+            Statement(one.record, one.value, one.since, ends.get(one.record, OPEN))
+            for one in some
+            if one.usable
+        ]
+        for group, some in rows.items()
+    }
+
+
+def _ends(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, int]:
+    rows = tx.all(
+        "select e.record, min(e.at) from fact_end e where e.ws = :ws and e.record in :ids "
+        "and (e.closer in (0, e.record) or exists (select 1 from record c "
+        "where c.ws = :ws and c.id = e.closer and c.status in (0, 3))) group by e.record",
+        ws=ws,
+        ids=list(ids),
+    )
+    return dict(rows)
+
+
+def settle(tx: Tx, ws: int, groups: Collection[Group]) -> None:
+    """Make the dates of the groups' facts those that their statements give now."""
+    if not groups:
+        return
+    rows = stated(tx, ws, groups)
+    lists = many_of(tx, ws, {name for name, _ in groups})
+    changes: list[dict[str, int]] = []
+    for group, said in statements(tx, ws, rows).items():
+        wanted = {
+            record: (int(at == 0), run.until)
+            for run in runs(said, many=group[0] in lists)
+            for at, record in enumerate(run.records)
+        }
+        for row in rows[group]:
+            shown, until = wanted.get(row.record, (0, OPEN))
+            if (shown, until) != (row.shown, row.until):
+                changes.append({"ws": ws, "record": row.record, "shown": shown, "until": until})
+    tx.many(
+        "update fact set shown = :shown, until = :until where ws = :ws and record = :record",
+        changes,
+    )
+
+
+def settle_records(tx: Tx, ws: int, ids: Sequence[int]) -> None:
+    """Make the dates right of all facts that the records state or close, after a change of status."""
+    rows = tx.all(
+        "select name, subject from fact where ws = :ws and record in :ids union "
+        "select f.name, f.subject from fact_end e join fact f on f.ws = :ws and f.record = e.record "
+        "where e.ws = :ws and e.closer in :ids",
+        ws=ws,
+        ids=list(ids),
+    )
+    settle(tx, ws, {(row[0], row[1]) for row in rows})
+
+
+# writing and erasing
+
+
+def insert(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows; their dates are right after `settle`."""
+    tx.many(
+        "insert into fact(ws, record, name, subject, value, since, until, shown, confidence, said_in) "
+        "values (:ws, :record, :name, :subject, :value, :since, :until, 0, :confidence, :said_in)",
+        rows,
+    )
+
+
+def end(tx: Tx, ws: int, records: Iterable[int], closer: int, at: int) -> None:
+    """Note that statements hold no longer from `at` on; the first moment that one closer says counts."""
+    tx.many(
+        "insert into fact_end(ws, record, closer, at) values (:ws, :record, :closer, :at) "
+        "on conflict (ws, record, closer) do update set at = excluded.at "
+        "where excluded.at < fact_end.at",
+        [{"ws": ws, "record": one, "closer": closer, "at": at} for one in records],
+    )
+
+
+def see(tx: Tx, ws: int, records: Iterable[int], extractor: str) -> None:
+    """Note that an extractor has been through messages."""
+    tx.many(
+        "insert into fact_seen(ws, record, extractor) values (:ws, :record, :extractor) "
+        "on conflict (ws, record, extractor) do nothing",
+        [{"ws": ws, "record": one, "extractor": encode(extractor)} for one in records],
+    )
+
+
+def refused(tx: Tx, ws: int, messages: Sequence[int]) -> set[tuple[int, int, int, int]]:
+    """Return what must not be extracted from messages again: (message, name, subject, value)."""
+    rows = tx.all(
+        "select record, name, subject, value from fact_refused where ws = :ws and record in :ids",
+        ws=ws,
+        ids=list(messages),
+    )
+    return {(row[0], row[1], row[2], row[3]) for row in rows}
+
+
+def erase(tx: Tx, ws: int, ids: Sequence[int], asked: Collection[int]) -> int:
+    """Delete the rows of records that were just erased; return how many facts were stated by them.
+
+    `asked`: those of them that were asked for. What one of these stated is not extracted again from
+    a message that stays and says it; what only followed from others is: that message counts as new.
+    What was closed by an erased record is open again, unless something that stays closes it too.
+    """
+    here = list(ids)
+    gone = tx.all(
+        "delete from fact where ws = :ws and record in :ids "
+        "returning record, name, subject, value, said_in",
+        ws=ws,
+        ids=here,
+    )
+    tx.run("delete from fact_end where ws = :ws and record in :ids", ws=ws, ids=here)
+    groups = {(row[1], row[2]) for row in gone}
+    reopened = tx.all(
+        "delete from fact_end where ws = :ws and closer in :ids returning record", ws=ws, ids=here
+    )
+    groups |= _groups(tx, ws, [row[0] for row in reopened])
+    for table in _OF_MESSAGES:
+        tx.run(table, ws=ws, ids=here)
+    _refuse(tx, ws, [row for row in gone if row[4]], asked)
+    settle(tx, ws, groups)
+    return len(gone)
+
+
+_OF_MESSAGES = (
+    "delete from fact_seen where ws = :ws and record in :ids",
+    "delete from fact_refused where ws = :ws and record in :ids",
+)
+
+
+def _groups(tx: Tx, ws: int, records: Sequence[int]) -> set[Group]:
+    if not records:
+        return set()
+    rows = tx.all(
+        "select name, subject from fact where ws = :ws and record in :ids", ws=ws, ids=records
+    )
+    return {(row[0], row[1]) for row in rows}
+
+
+def _refuse(tx: Tx, ws: int, gone: Sequence[Row], asked: Collection[int]) -> None:
+    """Keep what was forgotten of messages that stay; let them be read again for the rest."""
+    tx.many(
+        "insert into fact_refused(ws, record, name, subject, value) "
+        "select ws, id, :name, :subject, :value from record where ws = :ws and id = :record "
+        "on conflict (ws, record, name, subject, value) do nothing",
+        [
+            {"ws": ws, "record": row[4], "name": row[1], "subject": row[2], "value": row[3]}
+            for row in gone
+            if row[0] in asked
+        ],
+    )
+    again = sorted({row[4] for row in gone if row[0] not in asked})
+    if again:
+        tx.run("delete from fact_seen where ws = :ws and record in :ids", ws=ws, ids=again)
+
+
+# what takes an erased record's place
+
+
+def standing(tx: Tx, ws: int, ids: Sequence[int]) -> tuple[list[Row], list[Row]]:
+    """Return the rows of statements that are to get a new version, and their ends: for `stand_in`."""
+    facts = tx.all(
+        "select record, name, subject, since, confidence, said_in from fact "
+        "where ws = :ws and record in :ids",
+        ws=ws,
+        ids=list(ids),
+    )
+    ends = tx.all(
+        "select record, closer, at from fact_end "
+        "where ws = :ws and (record in :ids or closer in :ids)",
+        ws=ws,
+        ids=list(ids),
+    )
+    return facts, ends
+
+
+def stand_in(
+    tx: Tx, scope: Scope, stood: tuple[list[Row], list[Row]], made: Mapping[int, int]
+) -> None:
+    """Let new versions state what is left of the facts that the old ones stated, from the same day.
+
+    One whose key or value was taken states none any more.
+    """
+    facts, ends = stood
+    ws = scope.ws
+    texts = _texts(tx, ws, [made[row[0]] for row in facts if row[0] in made])
+    rows = [
+        {
+            "ws": ws,
+            "record": made[old],
+            "name": name,
+            "subject": subject,
+            "value": digest(scope, "value", value),
+            "since": since,
+            "until": OPEN,
+            "confidence": confidence,
+            "said_in": made.get(said_in, said_in),
+        }
+        for old, name, subject, since, confidence, said_in in facts
+        if old in made
+        for key, value, about in (texts[made[old]],)
+        if group_of(scope, key, about) == (name, subject) and _says_something(value)
+    ]
+    insert(tx, rows)
+    _end_again(tx, ws, ends, made)
+    settle_records(tx, ws, sorted({*made.values(), *(row[0] for row in ends)}))
+
+
+def _texts(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, tuple[str, str, str | None]]:
+    rows = tx.all(
+        "select id, text, subject from record where ws = :ws and id in :ids", ws=ws, ids=list(ids)
+    )
+    found = {}
+    for id_, text, subject in rows:
+        about = None if subject is None else decode(subject)
+        found[id_] = (*read(decode(text), about), about)
+    return found
+
+
+def _says_something(value: str) -> bool:
+    return any(letter.isalnum() for letter in value.replace(MARKER, ""))
+
+
+def _end_again(tx: Tx, ws: int, ends: Iterable[Row], made: Mapping[int, int]) -> None:
+    """Write again when statements ended, those with a new version and by what has one, if they are there."""
+    tx.many(
+        "insert into fact_end(ws, record, closer, at) "
+        "select ws, record, :closer, :at from fact where ws = :ws and record = :record "
+        "and (:closer = 0 or exists (select 1 from record r where r.ws = :ws and r.id = :closer)) "
+        "on conflict (ws, record, closer) do nothing",
+        [
+            {"ws": ws, "record": made.get(old, old), "closer": made.get(closer, closer), "at": at}
+            for old, closer, at in ends
+        ],
+    )
