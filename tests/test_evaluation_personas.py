@@ -75,6 +75,10 @@ BREAKS: dict[str, tuple[Callable[[Persona], Persona], str]] = {
         lambda one: with_statement(one, told_of_no_question(one), "The moon is up."),
         "not in the first person: The moon is up.",
     ),
+    "a question about somebody else": (
+        lambda one: with_question(one, 2, question="What is the moon?"),
+        "not in the first person: What is the moon?",
+    ),
     "nothing to forget": (
         lambda one: replace(one, questions=tuple(replace(q, forget=False) for q in one.questions)),
         "0 questions to be forgotten, not 1",
@@ -146,6 +150,11 @@ def test_the_personas_hold_what_they_promise() -> None:
     assert check(PERSONAS) == []
 
 
+def test_the_file_is_written_so_that_a_change_is_a_line_of_a_diff() -> None:
+    text = DATA.read_text("utf-8")
+    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+
+
 def test_every_persona_has_one_question_to_forget_and_three_to_retain() -> None:
     assert {len(one.retain) for one in PERSONAS} == {3}
     assert all(one.forget.forget and one.forget not in one.retain for one in PERSONAS)
@@ -188,15 +197,10 @@ def test_questions_to_forget_that_all_stand_first_are_reported() -> None:
 
 
 def test_words_are_the_same_in_any_case_and_number() -> None:
-    assert words("Dogs, the DOG's half-eaten bus") == [
-        "dog",
-        "the",
-        "dog",
-        "s",
-        "half",
-        "eaten",
-        "bus",
-    ]
+    assert words("Dogs, the DOG's half-eaten bus") == (
+        *("dog", "the", "dog", "s"),
+        *("half", "eaten", "bus"),
+    )
     assert specific("in the Azores") == {"azore"}
 
 

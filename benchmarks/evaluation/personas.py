@@ -1,8 +1,9 @@
 """Persona Facts: people who do not exist, what they say of themselves, ask for, and can be asked.
 
 The shape is that of the paper's section VI-C2 and appendix C: ten statements in the first person,
-five requests that need some of them and name none, four questions of which one is about the fact
-that is to be forgotten. Beside each answer stands a wrong one of the same kind, for ranking.
+five requests that need some of them and name none, four questions, as the same person would put
+them, of which one is about the fact that is to be forgotten. Beside each answer stands a wrong one
+of the same kind, for ranking.
 
 Run `python -m benchmarks.evaluation.personas` to check the data.
 
@@ -19,6 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,34 +36,9 @@ ANSWER_WORDS = 5  # most words of an answer
 _WORD = re.compile(r"[^\W_]+")
 # Words an answer may share with anything: they tell nothing.
 _EMPTY = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "as",
-        "at",
-        "by",
-        "for",
-        "from",
-        "her",
-        "his",
-        "i",
-        "in",
-        "is",
-        "it",
-        "my",
-        "of",
-        "on",
-        "or",
-        "our",
-        "s",
-        "the",
-        "to",
-        "with",
-    ]
+    _WORD.findall("a an and as at by for from her his i in is it my of on or our s the to with")
 )
-_SELF = frozenset(["i", "me", "mine", "my", "myself", "we", "us", "our", "ours", "ourselves"])
-
+_SELF = frozenset(_WORD.findall("i me mine my myself we us our ours ourselves"))
 
 Value = TypeVar("Value")
 
@@ -92,7 +69,10 @@ class Persona:
 
     @property
     def forget(self) -> Question:
-        """The question whose fact is to be forgotten; StopIteration never, if `check` finds nothing."""
+        """The question whose fact is to be forgotten.
+
+        Raises StopIteration if there is none, which `check` reports.
+        """
         return next(one for one in self.questions if one.forget)
 
     @property
@@ -138,13 +118,14 @@ def _typed(value: object, kind: type[Value]) -> Value:
     return value
 
 
-def words(text: str) -> list[str]:
+@lru_cache(maxsize=4096)  # the check asks for every text many times
+def words(text: str) -> tuple[str, ...]:
     """Return the words of a text in order, case-folded; one final s of longer words is left off.
 
     So a request about "dogs" names the answer "dog".
     """
     found = (one.casefold() for one in _WORD.findall(text))
-    return [one.removesuffix("s") if len(one) > 3 else one for one in found]
+    return tuple(one.removesuffix("s") if len(one) > 3 else one for one in found)
 
 
 def specific(answer: str) -> set[str]:
@@ -187,7 +168,7 @@ def _problems(persona: Persona) -> Iterator[str]:
     ):
         if len(several) != count:
             yield f"{persona.id}: {len(several)} {kind}, not {count}"
-    for text in persona.statements:
+    for text in (*persona.statements, *(one.question for one in persona.questions)):
         if not _SELF & set(_WORD.findall(text.casefold())):
             yield f"{persona.id}: not in the first person: {text}"
     forgets = sum(one.forget for one in persona.questions)
