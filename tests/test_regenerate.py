@@ -458,7 +458,8 @@ class Copying:
     name = "copying"
     sent: list[list[dict[str, str]]]
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str = "old") -> None:
+        self.provider = provider
         self.sent = []
 
     def complete(self, messages: Sequence[dict[str, str]], /) -> str:
@@ -467,7 +468,7 @@ class Copying:
 
 
 def test_a_model_is_asked_again_with_what_the_assistant_would_have_sent(memory: Memory) -> None:
-    then, now = Copying(), Copying()
+    then, now = Copying(), Copying("new")
     chat = Assistant(memory, then, k=0, last=9)
     chat.send(TEA)
     chat.send(CODE)
@@ -479,6 +480,7 @@ def test_a_model_is_asked_again_with_what_the_assistant_would_have_sent(memory: 
     plain.send(TEA)
     plain.send(WHAT)
     assert now.sent == fresh.sent[1:]
+    assert [one.model for one in memory.history("main")][1::2] == ["old/copying", "new/copying"]
     assert not memory.scan("canaryqzxv").places
 
 

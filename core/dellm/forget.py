@@ -160,7 +160,7 @@ def _replace(
     anew = rebuilding.new_versions(
         tx, scope, plan, terms.rebuilds, terms.rebuilders, at, set(versions)
     )
-    versions |= anew
+    versions |= regenerating.named(anew, plan, terms.asker)
     left = surviving.contexts(tx, scope, plan, versions)
     stood = stand_ins.places(tx, scope.ws, plan, list(versions)) if versions else []
     named = item_rows.standing(tx, scope.ws, list(versions)) if versions else []

@@ -204,8 +204,9 @@ class Memory(WaitingRoom):
         order of the prompt; earlier replies in it are those that stand there by then. `reply` has no
         content. It is asked outside of any transaction, where a forget says
         on_dependents="regenerate". None, a blank text, a failure, or a text that still holds the
-        forgotten value: then the reply is erased. Holds for all workspaces of this open memory.
-        Raises InvalidInput.
+        forgotten value: then the reply is erased. Where `make` has an attribute `model`,
+        "provider/name", the new reply is recorded with it. Holds for all workspaces of this open
+        memory. Raises InvalidInput.
         """
         check_callable(make, "make")
         self._engine.regenerator = make

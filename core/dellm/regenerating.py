@@ -37,6 +37,12 @@ class Asker:
     ask: Ask = field(repr=False)
     calls: int = 0
 
+    @property
+    def model(self) -> str | None:
+        """Which model is asked, "provider/name", where its function says so by a `model`."""
+        named = getattr(self.ask, "model", None)
+        return named if isinstance(named, str) and named.strip() else None
+
     def __call__(self, record: Record, context: Sequence[Record]) -> str | None:
         """Return the new text; raises whatever the caller's function does."""
         self.calls += 1
@@ -152,6 +158,18 @@ def shortened(
     if plan.mode != "redact":
         return {}
     return redacting.new_versions(tx, scope, plan, unit, region)
+
+
+def named(
+    versions: Mapping[int, redacting.Version], plan: Plan, asker: Asker | None
+) -> dict[int, redacting.Version]:
+    """Return new versions by old id, those of replies with the model that they are now from."""
+    model = None if asker is None else asker.model
+    replies = {one.id for one in plan.regenerates} if model else ()
+    return {
+        id_: replace(one, draft=replace(one.draft, model=model)) if id_ in replies else one
+        for id_, one in versions.items()
+    }
 
 
 def asked(

@@ -103,15 +103,25 @@ def reply_with(model: Model) -> Ask:
 
     What is not for people to read, an agent's state, is left out of the prompt.
     """
+    return _Replying(model)
 
-    def ask(reply: Record, context: Sequence[Record]) -> str | None:
+
+@dataclass(frozen=True, slots=True)
+class _Replying:
+    """Asks a model again; a new reply is recorded as one of it."""
+
+    of: Model
+
+    @property
+    def model(self) -> str:
+        return seen_by(self.of)
+
+    def __call__(self, reply: Record, context: Sequence[Record]) -> str | None:
         question = question_of(reply, context)
         if question is None:
             return None
         others = [one for one in context if one.id != question.id and one.kind not in HIDDEN]
-        return model.complete(asked(question.text, others))
-
-    return ask
+        return self.of.complete(asked(question.text, others))
 
 
 def checked(text: object) -> str:
