@@ -31,6 +31,7 @@ from dellm import (
     Checkpoints,
     Conversations,
     Elsewhere,
+    Exposures,
     Facts,
     Foreign,
     Items,
@@ -244,6 +245,10 @@ VERBS: dict[str, dict[str, Any]] = {
     "elsewhere.same": {"place": "docs", "texts": {"1": "kept"}},
     "elsewhere.noted": {"place": "docs", "names": ["1"]},
     "elsewhere.places": {},
+    "exposures.of": {"ids": [1]},
+    "exposures.providers": {"ids": [1]},
+    "exposures.queries": {},
+    "exposures.note": {"records": [1], "model": "host/model"},
     "elsewhere.drop": {"place": "docs", "names": ["1"], "gone": True},
     "summaries.rolling": {"thread": "t", "by": "default", "keep": True},
     "summaries.tree": {"thread": "t", "by": "default", "leaf": 2, "fan_out": 2},
@@ -358,6 +363,7 @@ GROUPS: dict[str, type] = {
     "conversations": Conversations,
     "elsewhere": Elsewhere,
     "facts": Facts,
+    "exposures": Exposures,
     "items": Items,
     "summaries": Summaries,
 }
@@ -397,7 +403,7 @@ def test_a_wrong_type_in_any_argument_is_an_error_of_ours_or_harmless(
     assert memory.verify().ok
 
 
-@pytest.mark.parametrize("name", ["url", "embedder", "scrub_below", "region"])
+@pytest.mark.parametrize("name", ["url", "embedder", "scrub_below", "region", "providers"])
 def test_a_wrong_type_at_opening_is_an_error_of_ours(sqlite_url: str, name: str) -> None:
     problems = []
     for wrong in WRONG:

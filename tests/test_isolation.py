@@ -52,6 +52,7 @@ SCOPED = (
     *("line", "label", "checkpoint", "task_write", "ended", "keyword"),
     *("item", "item_vector", "elsewhere", "hidden"),
     *("fact", "fact_end", "fact_key", "fact_seen", "fact_refused"),
+    *("outsider", "exposure"),
 )
 
 
@@ -67,6 +68,7 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
         )
     history = [one.id for one in memory.export()]
     memory.record(f"zanzibar {canary} noted", context=history * 3, thread="t")
+    memory.exposures.note([1], model=f"{canary}/m")
     memory.remember("zanzibar to be forgotten", thread="a_b")
     memory.remember("zanzibar to be hidden", thread="a_b")
     memory.forget(ids=[5], scrub=False)

@@ -8,6 +8,7 @@ import pytest
 from openai_server import OpenAIServer
 from weights_at_hand import weights_folder
 
+from dellm.disclosures import provider_of
 from dellm.embedding import HashingEmbedder, OpenAIEmbedder
 from dellm.errors import InvalidInput, ModelError, WeightsError
 from dellm.models import (
@@ -15,7 +16,6 @@ from dellm.models import (
     Model,
     OpenAIModel,
     SmolModel,
-    provider_of,
     resolve_model,
 )
 

@@ -20,6 +20,7 @@ from dellm import (
     DellmError,
     Draft,
     Elsewhere,
+    Exposures,
     Fact,
     Facts,
     Foreign,
@@ -47,7 +48,9 @@ NOT_OF_A_WORKSPACE = {
     *("items.embedder", "summaries.use"),
 }
 # The verbs of `memory.checkpoints` are named "checkpoints.get" and so on, as those of `memory.items`.
-GROUPS = {"checkpoints", "conversations", "elsewhere", "facts", "items", "summaries"}
+GROUPS = {
+    *("checkpoints", "conversations", "elsewhere", "exposures", "facts", "items", "summaries"),
+}
 
 
 def public_verbs() -> set[str]:
@@ -57,6 +60,7 @@ def public_verbs() -> set[str]:
     grouped |= {f"items.{name}" for name in dir(Items) if not name.startswith("_")}
     grouped |= {f"elsewhere.{name}" for name in dir(Elsewhere) if not name.startswith("_")}
     grouped |= {f"facts.{name}" for name in dir(Facts) if not name.startswith("_")}
+    grouped |= {f"exposures.{name}" for name in dir(Exposures) if not name.startswith("_")}
     grouped |= {f"conversations.{name}" for name in dir(Conversations) if not name.startswith("_")}
     grouped |= {f"summaries.{name}" for name in dir(Summaries) if not name.startswith("_")}
     return (own | grouped) - GROUPS - NOT_OF_A_WORKSPACE
@@ -197,6 +201,9 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     "elsewhere.same": lambda m, _: m.elsewhere.same("docs", {"zanzibar": "zanzibar"}),
     "elsewhere.noted": lambda m, _: m.elsewhere.noted("docs", ["zanzibar"]),
     "elsewhere.places": lambda m, _: m.elsewhere.places(),
+    "exposures.of": lambda m, _: [m.exposures(), m.exposures(list(IDS)), m.exposures.of([1])],
+    "exposures.providers": lambda m, _: m.exposures.providers(list(IDS)),
+    "exposures.queries": lambda m, _: m.exposures.queries(),
     "checkpoints.threads": lambda m, _: m.checkpoints.threads(),
     "checkpoints.get": lambda m, _: [
         m.checkpoints.get(thread, ns, cid, nothing)
@@ -306,6 +313,7 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         lambda one: m.elsewhere.put("docs", {"zanzibar": one, "more": one}), IDS
     ),
     "elsewhere.drop": lambda m, _: m.elsewhere.drop("docs", ["zanzibar", "more"]),
+    "exposures.note": lambda m, _: m.exposures.note(list(IDS), model="zanzibar/m"),
     "items.put": lambda m, _: each(
         lambda one: m.items.put("store", [Keep(("a%",), "zanzibar", made_of(one))]), (1, 9, 99)
     ),

@@ -46,14 +46,17 @@ if TYPE_CHECKING:
     from .checkpoint_drafts import Checkpoint, TaskWrite
     from .checkpoints import Checkpoints, Snapshot, Written
     from .conversations import Conversations, Saying
+    from .disclosures import Disclosure
     from .elsewhere import Elsewhere, Foreign
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
+    from .exposures import Exposure, Exposures, Queries
     from .extracting import Extracted, Extractor, Proposed
     from .fact_reading import Fact
     from .facts import Facts
     from .item_search import Item
     from .items import Items, Keep
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
+    from .providers import Provider, Providers
     from .requests import Request, RequestKind, recognise
     from .restoring import Held, Loaded, StoredWrite
     from .summaries import Summaries, Summary
@@ -72,10 +75,13 @@ _LATER = {
     "checkpoints": ("Checkpoints", "Snapshot", "Written"),
     "conversations": ("Conversations", "Saying"),
     "thread_reads": ("Said",),
+    "disclosures": ("Disclosure",),
     "elsewhere": ("Elsewhere", "Foreign"),
     "extracting": ("Extracted", "Extractor", "Proposed"),
     "fact_reading": ("Fact",),
     "facts": ("Facts",),
+    "exposures": ("Exposure", "Exposures", "Queries"),
+    "providers": ("Provider", "Providers"),
     "item_search": ("Item",),
     "items": ("Items", "Keep"),
     "summaries": ("Summaries", "Summary"),
@@ -105,12 +111,15 @@ __all__ = [
     "Conversations",
     "DatabaseClosed",
     "DellmError",
+    "Disclosure",
     "Draft",
     "Drawing",
     "Elsewhere",
     "Embedder",
     "EmbedderError",
     "Explanation",
+    "Exposure",
+    "Exposures",
     "Extracted",
     "ExtractiveReader",
     "Extractor",
@@ -145,6 +154,9 @@ __all__ = [
     "PlanChanged",
     "PreviewRequired",
     "Proposed",
+    "Provider",
+    "Providers",
+    "Queries",
     "Reach",
     "Receipt",
     "Record",

@@ -8,6 +8,7 @@ is shown, and is executed only after a yes; neither the request nor the yes is s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -166,15 +167,20 @@ class Assistant:
 
     def _complete(self, text: str, question: Record, context: Context, asked: _Asked) -> Reply:
         """Ask the model once, and record its answer with exactly what it was asked with."""
-        said = self.model.complete(asked_with(text, context.records))
         ids = [*context.ids, question.id]
-        answer = self.memory.record(
-            said,
-            context=ids,
-            thread=self.thread,
-            model=seen_by(self.model),
-            created_at=asked.at,
-        )
+        try:
+            said = self.model.complete(asked_with(text, context.records))
+            answer = self.memory.record(
+                said,
+                context=ids,
+                thread=self.thread,
+                model=seen_by(self.model),
+                created_at=asked.at,
+            )
+        except BaseException:  # it was sent, or may have been, and no reply will say so
+            with suppress(DellmError):
+                self.memory.exposures.note(ids, model=seen_by(self.model))
+            raise
         return Reply(said, question.id, answer.id, tuple(ids))
 
     def _is_there(self, record: Record) -> bool:

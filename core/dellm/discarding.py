@@ -156,7 +156,8 @@ def _erase(work: Work, selector: Selector) -> Receipt | None:
     if not plan.matches:
         return None
     plan = _only_matches(plan)
-    terms = forget.Terms(look, work.options.repeat_for, work.out_of_reach)
+    options = work.options
+    terms = forget.Terms(look, options.repeat_for, work.out_of_reach, providers=options.providers)
     return forget.carry_out(work.tx, work.scope, plan, terms)
 
 

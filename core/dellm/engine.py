@@ -16,6 +16,7 @@ from .embedding import Embedder
 from .encoding import encode
 from .errors import InvalidInput
 from .listening import Listeners
+from .providers import SHIPPED, Providers
 from .sequences import Tips
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ class Options:
     `scrub_below`: databases up to this many bytes are physically cleaned as part of a forget.
     `region`: the country whose phone numbers are written without a country code (ISO 3166).
     `repeat_for`: microseconds for which a repeated forget finds its receipt by what was asked.
+    `providers`: what outside models and embedders may keep.
     """
 
     scrub_below: int = SCRUB_BELOW
     region: str = "US"
     repeat_for: int = 24 * 3600 * 1_000_000
     clock: Clock = field(default=now, repr=False)
+    providers: Providers = SHIPPED
 
 
 class Engine:

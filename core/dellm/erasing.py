@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import cast
 
-from . import fact_rows, item_rows, residue, storing
+from . import exposure_rows, fact_rows, item_rows, residue, storing
 from .database import Scope, Tx
 from .encoding import decode, load_json
 from .plan import Plan
@@ -22,6 +22,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     ws = scope.ws
     dead = reached_sequences(ids, plan.edges)
     residue.note(tx, scope, receipt, ids)
+    exposure_rows.leave(tx, ws, ids, dead)
     tx.drop_terms(ws, ids)
     gone = tx.all(
         "delete from record where ws = :ws and id in :ids "

@@ -11,7 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from . import (
+    disclosures,
     erasing,
+    exposure_rows,
     fact_rows,
     hiding,
     item_rows,
@@ -28,6 +30,7 @@ from . import (
 from .database import Scope, Tx
 from .errors import NothingMatched, PlanChanged
 from .plan import Plan, digest_of
+from .providers import SHIPPED, Providers
 from .receipts import Receipt
 from .redacting import Version, new_versions
 from .selectors import Look
@@ -48,6 +51,7 @@ class Terms:
     rebuilds: rebuilding.Rebuilds = rebuilding.NOTHING
     rebuilders: Collection[str] = ()
     asker: regenerating.Asker | None = None
+    providers: Providers = SHIPPED
 
     def makers(self, known: Mapping[str, rebuilding.Rebuilder]) -> dict[str, rebuilding.Rebuilder]:
         """Return what makes texts, by name: the functions registered, and what asks for replies again."""
@@ -110,10 +114,15 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     number = ledger.head(tx, scope.ws)[0] + 1
     redacted: dict[int, int] = {}
     anew: dict[int, int] = {}
+    seen = exposure_rows.of_records(tx, scope.ws, plan.ids, plan.edges)
     if plan.mode == "suppress":
         rows = suppressing.suppress(tx, scope, plan, number, terms.look.at)
     else:
         rows, redacted, anew = _replace(tx, scope, plan, number, terms)
+        # What is left of a redacted record was sent as well.
+        left = {new: seen[old] for old, new in redacted.items() if old in seen}
+        exposure_rows.put(tx, scope.ws, left)
+        exposure_rows.anew(tx, scope.ws, anew.values(), terms.look.at)
     body = {
         "ids": list(plan.ids),
         "matched": len(plan.matches),
@@ -124,6 +133,7 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         "spared": len(plan.spared),
         "held": [one.id for one in plan.held],
         "exposures": plan.exposures,
+        "providers": [one.to_json() for one in disclosures.disclosed(seen, terms.providers)],
         "rows": rows,
         "out_of_reach": list(terms.out_of_reach),
         "digest": plan.digest,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from .checkpoints import Checkpoints
 from .conversations import Conversations
 from .elsewhere import Elsewhere
+from .exposures import Exposures
 from .facts import Facts
 from .items import Items
 from .recall import Recall
@@ -49,3 +50,8 @@ class Groups(Recall):
     def facts(self) -> Facts:
         """The facts of this workspace, with their dates; `facts()` are those that hold now."""
         return Facts(self._engine, cast("Keeper", self))
+
+    @property
+    def exposures(self) -> Exposures:
+        """What outside models and embedders were sent of this workspace; call it with ids, or without."""
+        return Exposures(self._engine, self.id)

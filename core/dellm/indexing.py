@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from . import exposures
 from .database import Scope, Tx, Vector
 from .embedding import Embedder, embed
 from .encoding import decode
@@ -121,9 +122,16 @@ def _batch(engine: Engine, name: str, embedder: Embedder) -> int:
         )
     if not rows:
         return 0
-    vectors = embed(embedder, [decode(row[1]) for row in rows])
-    with engine.writing(name) as (tx, scope):
-        return _store(tx, scope, embedder.name, [row[0] for row in rows], vectors)
+    ids = [row[0] for row in rows]
+    try:
+        vectors = embed(embedder, [decode(row[1]) for row in rows])
+        with engine.writing(name) as (tx, scope):
+            done = _store(tx, scope, embedder.name, ids, vectors)
+            exposures.note_embedded(tx, scope, embedder, ids, engine.options.clock())
+    except EmbedderError:
+        exposures.note_refused(engine, name, embedder, ids)
+        raise
+    return done
 
 
 def _store(tx: Tx, scope: Scope, embedder: str, ids: list[int], vectors: Vector) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
@@ -31,6 +32,7 @@ from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .executing import rebuild_and_execute
 from .plan import STRICT, Plan, Reach, refuse_others
 from .previews import Selection
+from .providers import SHIPPED, Providers
 from .records import Context, Draft, Record
 from .selectors import Selector
 from .waiting_room import WaitingRoom
@@ -66,18 +68,21 @@ class Memory(WaitingRoom):
         scrub_below: int = SCRUB_BELOW,
         region: str = "US",
         clock: Clock = now,
+        providers: str | Path | None = None,
     ) -> Self:
         """Open (and create or migrate) the memory at a path, ":memory:" or "postgresql://...".
 
         `embedder`: "local", "openai:MODEL", an object, None, or "auto" (local where it is
         installed, else None). `scrub_below`: SQLite files up to this many bytes are physically
         cleaned within each forget. `region`: whose phone numbers need no country code. `clock`:
-        microseconds UTC. Raises StorageError, SchemaError, EmbedderError, InvalidInput.
+        microseconds UTC. `providers`: a file of your own entries in the table of providers, in the
+        form of data/providers.toml. Raises StorageError, SchemaError, EmbedderError, InvalidInput.
         """
         check_whole(scrub_below, "scrub_below=")
         check_text(region, "region=")
         check_callable(clock, "clock=")
-        options = Options(scrub_below=scrub_below, region=region, clock=clock)
+        table = SHIPPED if providers is None else Providers(providers)
+        options = Options(scrub_below=scrub_below, region=region, clock=clock, providers=table)
         chosen = resolve(embedder)
         engine = Engine(open_database(url), chosen, options, without_password(url))
         return cls(engine, "default")
@@ -260,6 +265,7 @@ class Memory(WaitingRoom):
             unit,
             rebuilders=names,
             asker=regenerating.asker(regenerate or self._engine.regenerator, names),
+            providers=self._engine.options.providers,
         )
 
         def planned(tx: Tx, scope: Scope) -> Plan:

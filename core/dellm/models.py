@@ -56,16 +56,6 @@ class Model(Protocol):
         ...
 
 
-def provider_of(asked: object) -> str:
-    """Say who gets to see what a model or an embedder is given, for the record of exposures.
-
-    The host of an endpoint, `"local"` if it does not leave this process, and `"unknown"` for an
-    object without a `provider` attribute, which must be taken for an outside one.
-    """
-    provider = getattr(asked, "provider", None)
-    return provider if isinstance(provider, str) and provider else "unknown"
-
-
 class OpenAIModel:
     """A chat model behind an OpenAI-compatible endpoint.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from . import provenance
 from .arguments import check_choice, check_number, check_text, check_whole, whole_numbers
+from .disclosures import Disclosure
 from .errors import InvalidInput
 from .records import Edge
 from .selectors import Match, Selector
@@ -142,7 +143,7 @@ class Plan:
 
     `rebuilds` are those of its records that are made anew from what stays, where that succeeds, each
     after what it is made from; what they say now goes like all else. `regenerates` are the same for
-    replies, where they were to be asked for again.
+    replies, where they were to be asked for again. `providers` are those that were sent some of it.
     """
 
     workspace: str
@@ -162,6 +163,7 @@ class Plan:
     rebuilds: tuple[Dependent, ...] = ()
     regenerates: tuple[Asked, ...] = ()
     on_dependents: str = "erase"
+    providers: tuple[Disclosure, ...] = ()
 
     @property
     def remade(self) -> frozenset[int]:
@@ -262,6 +264,7 @@ class Plan:
             "suspects": [{"id": one.id, "why": one.why} for one in self.suspects],
             "threads": len(self.threads),
             "exposures": self.exposures,
+            "providers": [one.to_json() for one in self.providers],
             "relaxed": self.reach.relaxed,
             "head": self.head,
             "digest": self.digest,
@@ -301,6 +304,7 @@ class Plan:
                     for one in data.get("regenerated", ())
                 ),
                 on_dependents=data.get("on_dependents", "erase"),
+                providers=tuple(map(Disclosure.from_json, data.get("providers", ()))),
             )
             made._check()
         except (AttributeError, KeyError, TypeError, ValueError, InvalidInput):

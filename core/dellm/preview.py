@@ -77,6 +77,10 @@ def _others(plan: Plan, root: Tree) -> None:
             branch = root.add(Text(f"{title} ({len(listed)})"))
             for one in listed[:MOST]:
                 branch.add(Text(_line(plan, one.id, one.why)))
+    if plan.providers:
+        branch = root.add(Text("was sent to others, who may still have it"))
+        for sent in plan.providers:
+            branch.add(Text(str(sent)))
 
 
 def _headline(plan: Plan) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
-from . import indexing, planning, regenerating
+from . import disclosures, exposure_rows, indexing, planning, regenerating
 from .arguments import whole_numbers
 from .errors import InvalidInput
 from .groups import Groups
@@ -62,7 +63,7 @@ class Previews(Groups):
         selector = self._selector(what, selection)
         selector, near = self._with_meaning(selector, wanted=suspects)
         with self._engine.reading(self.id) as (tx, scope):
-            return planning.make(
+            plan = planning.make(
                 tx,
                 scope,
                 selector,
@@ -73,6 +74,8 @@ class Previews(Groups):
                 threshold=near,
                 rebuilders=names,
             )
+            seen = exposure_rows.of_records(tx, scope.ws, plan.ids, plan.edges)
+        return replace(plan, providers=disclosures.disclosed(seen, self._engine.options.providers))
 
     def _selector(self, what: str | None, selection: Selection) -> Selector:
         chosen: dict[str, Any] = dict(selection)

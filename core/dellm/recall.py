@@ -12,6 +12,7 @@ from . import context as contexts
 from . import (
     drawing,
     explaining,
+    exposures,
     indexing,
     ledger,
     provenance,
@@ -119,6 +120,7 @@ class Recall:
             return contexts.Query(text, None, 0.0)
         indexing.ready(self._engine, self.id)
         embedder = indexing.needed(self._engine)
+        exposures.note_query(self._engine, self.id, embedder)
         return contexts.Query(text, indexing.query_vector(self._engine, text), embedder.threshold)
 
     def search(

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import ledger
 from .database import Tx
+from .disclosures import Disclosure
 from .errors import NotFound
 from .ledger import LedgerEntry
 from .records import from_micros
@@ -23,6 +24,7 @@ class Receipt:
     `level` is the one reached so far: "suppressed" (not used any more, undoable), "erased" (no read returns it, the rows are gone) or
     "scrubbed" (its bytes were looked for in every file of the database and are in none, and no other
     system is known to have a copy). A receipt that is read again says what holds by then.
+    `providers` says who was sent what is gone, and until when they may keep it, by the table then.
     `redacted` and `rebuilt` name the new record by the erased one in whose place it stands;
     `not_rebuilt` counts those that were to be made anew and could not be, `rebuild_calls` the model
     calls that making anew took, failed ones too. `regenerated` and `not_regenerated` are the same for
@@ -51,6 +53,7 @@ class Receipt:
     regenerated: Mapping[int, int] = field(default_factory=dict)
     not_regenerated: int = 0
     regenerate_calls: int = 0
+    providers: tuple[Disclosure, ...] = ()
 
     @property
     def id(self) -> str:
@@ -78,6 +81,7 @@ class Receipt:
             lines.append(f"held back: {len(self.held)} record(s)")
         for model, replies in self.exposures.items():
             lines.append(f"was sent to {model} for {replies} reply(s): not ours to erase there")
+        lines += [str(one) for one in self.providers]
         lines += [f"out of reach: {one}" for one in self.out_of_reach]
         return "\n".join(lines)
 
@@ -103,6 +107,7 @@ class Receipt:
             "spared": self.spared,
             "held": list(self.held),
             "exposures": dict(self.exposures),
+            "providers": [one.to_json() for one in self.providers],
             "rows": dict(self.rows),
             "out_of_reach": list(self.out_of_reach),
             "digest": self.digest,
@@ -189,4 +194,5 @@ def from_entry(
         ),
         not_regenerated=body.get("not_regenerated", 0),
         regenerate_calls=body.get("regenerate_calls", 0),
+        providers=tuple(map(Disclosure.from_json, body.get("providers", ()))),
     )

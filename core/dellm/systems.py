@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from .context import prompt
+from .disclosures import provider_of
 from .errors import InvalidInput
-from .models import Model, provider_of
+from .models import Model
 from .plan import Plan
 from .receipts import Receipt
 from .records import HIDDEN, Record

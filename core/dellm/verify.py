@@ -67,6 +67,12 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
         " (select 1 from item i where i.ws = :ws and i.record = v.record)",
     ),
     (
+        "exposure(s) of what is not there",
+        "select count(*) from exposure x where x.ws = :ws and x.node <> 0 and not exists"
+        " (select 1 from record r where r.ws = :ws and r.id = x.node) and not exists"
+        " (select 1 from sequence s where s.ws = :ws and s.id = x.node and s.dead_at is null)",
+    ),
+    (
         "hidden message(s) without a record",
         "select count(*) from hidden h where h.ws = :ws and not exists"
         " (select 1 from record r where r.ws = :ws and r.id = h.record)",
