@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
     from .exposures import Exposure, Exposures, Queries
     from .extracting import Extracted, Extractor, Proposed
+    from .fact_model import OpenAIExtractor
     from .fact_reading import Fact
+    from .fact_rules import RuleExtractor
     from .facts import Facts
     from .item_search import Item
     from .items import Items, Keep
@@ -78,7 +80,9 @@ _LATER = {
     "disclosures": ("Disclosure",),
     "elsewhere": ("Elsewhere", "Foreign"),
     "extracting": ("Extracted", "Extractor", "Proposed"),
+    "fact_model": ("OpenAIExtractor",),
     "fact_reading": ("Fact",),
+    "fact_rules": ("RuleExtractor",),
     "facts": ("Facts",),
     "exposures": ("Exposure", "Exposures", "Queries"),
     "providers": ("Provider", "Providers"),
@@ -148,6 +152,7 @@ __all__ = [
     "NotFound",
     "NothingMatched",
     "OpenAIEmbedder",
+    "OpenAIExtractor",
     "OpenAIModel",
     "Place",
     "Plan",
@@ -163,6 +168,7 @@ __all__ = [
     "Reply",
     "Request",
     "RequestKind",
+    "RuleExtractor",
     "Said",
     "Saying",
     "ScanReport",
