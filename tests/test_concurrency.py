@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from other_process import CONTEXT
 from raw_tables import connected, is_postgres, rows_of
 from workers import OWN, WORD, Done, forget, spawned, write
 
 from dellm import DellmError, Draft, Memory, NotFound, Saying
 
 pytestmark = [pytest.mark.long, pytest.mark.own_database]
-SPAWN = multiprocessing.get_context("spawn")
 
 
 def in_processes(kinds: list[str], url: str, rounds: int) -> list[Done]:
     """Run workers in processes of their own, started together; return what each did."""
-    barrier, results = SPAWN.Barrier(len(kinds)), SPAWN.Queue()
+    barrier, results = CONTEXT.Barrier(len(kinds)), CONTEXT.Queue()
     processes = [
-        SPAWN.Process(target=spawned, args=(kind, url, number, rounds, barrier, results))
+        CONTEXT.Process(target=spawned, args=(kind, url, number, rounds, barrier, results))
         for number, kind in enumerate(kinds)
     ]
     for one in processes:

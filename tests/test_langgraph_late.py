@@ -8,15 +8,12 @@ has nothing to do with it must be stored, and nothing legitimate may be refused 
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pairing
@@ -48,6 +45,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Send
+from other_process import OtherProcess
 
 from dellm import Memory
 from dellm_langchain import DeLLMSaver
@@ -771,22 +769,14 @@ def test_a_run_in_another_process_brings_nothing_back(
     one.say(CLEAN[0])
     kept = one.texts()
     one.say(STATEMENT)
-    told_ = [sys.executable, __file__, url, name, durability]
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    child = subprocess.Popen(
-        told_, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
-    )
-    assert child.stdin is not None
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"at the gate\n"
+    child = OtherProcess(__file__, url, name, durability)
+    assert child.line() == "at the gate\n"
     if act == "forget":
         one.memory.forget(STATEMENT)
     else:
         one.saver.delete_thread("t")
-    child.stdin.write(b"go on\n")
-    child.stdin.close()
-    assert child.wait(60) == 0
-    child.stdout.close()
+    child.tell("go on")
+    assert (child.rest(), child.code) == ("", 0)
     assert one.problems() == []
     if act == "forget":
         assert one.texts()[: len(kept)] == kept

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +35,7 @@ from llama_index.core.workflow import (
     step,
 )
 from llama_indexes import Words, chunk, index_of
+from other_process import said_by
 
 from dellm import InvalidInput, Memory
 from dellm.adapting import answering
@@ -709,13 +709,9 @@ async def test_a_workflow_goes_on_in_another_process(
     kept.write_text(json.dumps(handler.ctx.to_dict()))
     await handler.cancel_run()
     folders = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-c", RESUMED, sqlite_url, str(kept), *folders],
-        capture_output=True,
-        text=True,
+    assert "Forgotten: 1" in await asyncio.to_thread(
+        said_by, RESUMED, sqlite_url, str(kept), *folders
     )
-    assert "Forgotten: 1" in done.stdout, done.stderr
     assert list(memory.export()) == []
 
 

@@ -7,8 +7,6 @@ import gc
 import json
 import os
 import pickle
-import subprocess
-import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +14,7 @@ from pathlib import Path
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.workflow import Context, JsonSerializer, StartEvent, StopEvent, Workflow, step
+from other_process import said_by
 
 import dellm
 from dellm_llamaindex import DeLLMMemory, attach
@@ -59,10 +58,7 @@ def in_another_process(code: str, *arguments: str) -> str:
     program = (
         f"import json, sys\nimport dellm\nfrom dellm_llamaindex import DeLLMMemory, attach\n{code}"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
-    )
-    return done.stdout + done.stderr
+    return said_by(program, *arguments)
 
 
 @pytest.mark.parametrize("way", COPIES)

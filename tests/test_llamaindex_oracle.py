@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from llama_talks import (
     talk,
     talk_at_once,
 )
+from other_process import CONTEXT
 from taint import (
     Found,
     carried_by,
@@ -382,9 +382,8 @@ def test_a_list_handed_in_with_some_left_out_and_some_new_is_recorded(
 
 
 def _in_a_process(work: Callable[..., None], *given: Any) -> Any:
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    child = context.Process(target=work, args=(*given, results))
+    results = CONTEXT.Queue()
+    child = CONTEXT.Process(target=work, args=(*given, results))
     child.start()
     try:
         return results.get(timeout=90)
