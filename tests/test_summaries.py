@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 from threading import Barrier
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from dellm import InvalidInput, Memory, ModelError, Record, Summary
 from dellm.engine import Engine
@@ -153,8 +155,15 @@ def test_earlier_versions_are_kept_if_asked_and_go_with_a_forget(
     assert [words(one) for one in left] == [[0], [0, 2]]
     assert not memory.scan("canary1x").places
     say(memory, 3)
+    memory.summaries.rolling("t", keep=True)
+    assert [words(one) for one in memory.summaries.versions("t")] == [[0], [0, 2], [0, 2, 3]]
+    # The version that stays was in the prompt of the newest, which is made anew without it.
+    memory.forget("canary3x")
+    assert model.calls[-1] == (None, ["user: canary0x", "user: canary2x"])
+    assert [words(one) for one in memory.summaries.versions("t")] == [[0], [0, 2], [0, 2]]
+    say(memory, 4)
     memory.summaries.rolling("t")
-    assert [words(one) for one in memory.summaries.versions("t")] == [[0], [0, 2, 3]]
+    assert [words(one) for one in memory.summaries.versions("t")] == [[0], [0, 2], [0, 2, 4]]
     assert memory.verify().ok
 
 
@@ -338,16 +347,18 @@ def test_a_process_without_the_function_erases_and_the_next_update_makes_it(
 def test_callers_at_the_same_time_give_one_summary(
     url: str, opened: Callable[..., Memory], update: Callable[[Memory], Summary]
 ) -> None:
-    memory = opened(url)
-    memory.summaries.use(Copier())
+    memory, other = opened(url), opened(url)  # as two processes would have it
+    for one in (memory, other):
+        one.summaries.use(Copier())
     say(memory, *range(5))
     start = Barrier(4)
 
     def caller(number: int) -> None:
         start.wait(30)
+        mine = (memory, other)[number % 2]
         for at in range(3):
-            say(memory, 100 + 10 * number + at)
-            update(memory)
+            say(mine, 100 + 10 * number + at)
+            update(mine)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(caller, range(4)))
@@ -387,3 +398,138 @@ def test_what_is_written_while_the_model_is_asked_is_neither_lost_nor_doubled(
     for gone in (2, 8):
         assert not memory.scan(f"canary{gone}x").places
     assert memory.verify().ok
+
+
+def test_a_message_is_in_one_leaf_though_another_caller_and_a_forget_come_between(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    memory = opened(url)
+    todo: list[Callable[[], object]] = []
+
+    def copying(previous: str | None, texts: Sequence[str]) -> str:
+        if todo:
+            todo.pop()()
+        return " ".join([*([previous] if previous else []), *texts])
+
+    memory.summaries.use(copying)
+    say(memory, *range(4))
+    memory.summaries.tree("t", leaf=2)
+    say(memory, 4)
+
+    def meanwhile() -> None:  # the last leaf has room again, and another puts the message there
+        memory.forget("canary3x")
+        memory.summaries.tree("t", leaf=2)
+
+    todo.append(meanwhile)
+    summary = memory.summaries.tree("t", leaf=2)
+    assert [words(one) for one in summary] == [[0, 1], [2, 4]]
+
+
+def test_no_message_is_served_twice_where_a_part_above_cannot_be_made(
+    memory: Memory, model: Copier
+) -> None:
+    say(memory, 1)
+    memory.remember("canary2x and canary3x", thread="t")
+    say(memory, 4, 5)
+    assert len(grown(memory)) == 1
+    memory.forget("canary3x", mode="redact")
+    model.failing = {len(model.calls) + 2}
+    with pytest.raises(ModelError):
+        grown(memory)
+    assert words(memory.summaries.current("t", "tree")) == [1, 2, 4, 5]
+    assert words(grown(memory)) == [1, 2, 4, 5]
+    assert len(memory.summaries.current("t", "tree")) == 1
+
+
+# against brute force
+
+
+SAY = st.tuples(st.just("say"), st.integers(1, 4))
+UPDATE = st.tuples(st.sampled_from(["rolled", "grown"]), st.just(0))
+GO = st.tuples(st.sampled_from(["forget", "value", "fail"]), st.integers(0, 40))
+STEPS = st.lists(st.one_of(SAY, SAY, UPDATE, UPDATE, GO), min_size=6, max_size=14)
+UPDATES = {"rolled": rolled, "grown": grown}
+PLACES = count(1)
+
+
+class Talk:
+    """A thread, and a brute-force list of what is alive and what was summed up of it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory, self.model = memory, Copier()
+        memory.summaries.use(self.model, chunk=3)
+        self.alive: dict[int, int] = {}
+        self.gone: list[int] = []
+        self.summed: dict[str, list[int]] = {"rolled": [], "grown": []}
+
+    def step(self, what: str, number: int) -> None:
+        if what == "say":
+            fresh = range(len(self.alive) + len(self.gone), 100)[:number]
+            self.alive |= dict(zip(fresh, say(self.memory, *fresh), strict=True))
+        elif what in UPDATES:
+            assert words(UPDATES[what](self.memory)) == [*self.alive]
+            self.summed[what] = [*self.alive]
+        elif self.alive:
+            self.forget(what, [*self.alive][number % len(self.alive)], number % 3)
+        self.check()
+
+    def forget(self, what: str, word: int, failing: int) -> None:
+        before = len(self.model.calls)
+        if what == "fail":
+            self.model.failing = {before + 1 + failing}
+        expected = self.expected_calls(word)
+        given = {"ids": [self.alive[word]]} if what == "forget" else {"what": f"canary{word}x"}
+        receipt = self.memory.forget(**given, scrub=False)
+        calls = len(self.model.calls) - before
+        assert receipt.rebuild_calls == calls <= expected
+        failed = self.model.failing & {*range(before, before + calls + 1)}
+        self.model.failing = set()
+        del self.alive[word]
+        self.gone.append(word)
+        for name, summed in self.summed.items():
+            left = [one for one in summed if one != word]
+            found = words(now(self.memory, UPDATES[name]))
+            assert found == left or (failed and set(found) < set(left))
+            self.summed[name] = found
+        assert failed or calls == expected
+        assert not any(f"canary{word}x" in str(one) for one in self.model.calls[before:])
+
+    def expected_calls(self, word: int) -> int:
+        """Return the calls that forgetting a message takes: those of all that holds its word."""
+        calls = 0
+        for one in self.memory.export():
+            if one.kind == "summary" and word in words(one) and len(set(words(one))) > 1:
+                rolling = one.id in self.memory.summaries.current("t").ids
+                calls += -(-(len(words(one)) - 1) // 3) if rolling else 1
+        return calls
+
+    def check(self) -> None:
+        ids = {id_: word for word, id_ in self.alive.items()}
+        for name, summed in self.summed.items():
+            assert words(now(self.memory, UPDATES[name])) == summed
+        for one in self.memory.export():
+            if one.kind == "summary":
+                assert {*words(one)} == {ids[id_] for id_ in self.said(one.id)}
+            assert not {*words(one)} & {*self.gone}
+
+    def said(self, id_: int) -> set[int]:
+        """Return the messages that flowed into a record, through all that was made of them."""
+        above = self.memory.context_of(id_)
+        if not above:
+            return {id_} & {*self.alive.values()}
+        return {one for parent in above for one in self.said(parent)}
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_whatever_is_said_summed_up_and_forgotten_the_rest_is_in_the_summary(
+    memory: Memory, steps: list[tuple[str, int]]
+) -> None:
+    talk = Talk(memory.workspace(f"talk {next(PLACES)}"))
+    for what, number in steps:
+        talk.step(what, number)
+    for name, update in UPDATES.items():
+        assert words(update(talk.memory)) == [*talk.alive], name
+    for word in talk.gone:
+        assert not talk.memory.scan(f"canary{word}x", files=False).places
+    assert talk.memory.verify().ok

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from . import provenance, sequences, storing, summary_rows
 from .database import Scope, Tx
 from .errors import ContextForgotten, StorageError
-from .records import Record
+from .records import USABLE, Record
 from .sequences import Tip, Tips
 from .summarising import OF_MESSAGES, Summariser
 from .summary_rows import Moved, Shelf, Stamp
@@ -110,8 +110,9 @@ def _next(shelf: Shelf, summariser: Summariser, seen: _Seen, keep: bool) -> _See
             _keep(shelf, tx, scope, seen.record)
         shelf.name(tx, scope, NEWEST, made[0].id, replaced=not kept)
         stamp = shelf.stamp(tx, scope)
-    left = seen.fresh[len(new) :]
-    return _Seen(stamp, made[0].id, text, [*seen.covered, *new], left)
+    # A version that waits for confirmation is not continued.
+    left = seen.fresh[len(new) :] if made[0].status in USABLE else []
+    return _Seen(stamp, made[0].id, made[0].text, [*seen.covered, *new], left)
 
 
 def _attach(

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from . import provenance, sequences, storing, summary_rows
 from .database import Scope, Tx
 from .errors import ContextForgotten, StorageError
-from .records import Edge
+from .records import USABLE, Edge
 from .rolling import TRIES
 from .summarising import OF_MESSAGES, OF_PARTS, Summariser
 from .summary_rows import Moved, Part, Shelf, Stamp
@@ -270,16 +270,16 @@ def _put(
         shelf.expect(tx, scope, tree.stamp)
         provenance.require_usable(tx, scope.ws, sources)
         draft = summary_rows.draft(text, asks, summariser.model)
-        made = storing.store(tx, scope, [draft], shelf.at)[0][0].id
+        made = storing.store(tx, scope, [draft], shelf.at)[0][0]
         # As direct parents: as a sequence of their own they would be in the way of the chat's.
-        sequences.attach_surviving(tx, scope.ws, made, sources)
+        sequences.attach_surviving(tx, scope.ws, made.id, sources)
         shelf.drop(tx, scope, stale)
-        shelf.name(tx, scope, _name(tree.shape, spot), made)
+        shelf.name(tx, scope, _name(tree.shape, spot), made.id)
         tree.stamp = shelf.stamp(tx, scope)
     for one in tree.ancestors(spot):
         del tree.parts[one], tree.made_of[one]
     tree.others = []
-    tree.parts[spot] = Part(_name(tree.shape, spot), made, usable=True)
+    tree.parts[spot] = Part(_name(tree.shape, spot), made.id, made.status in USABLE)
     tree.made_of[spot] = list(sources)
 
 
