@@ -174,6 +174,8 @@ VERBS: dict[str, dict[str, Any]] = {
     "remember_parts": {"text": "One. Two."},
     "record": {"text": "text", "context": []},
     "index": {},
+    "derive": {"name": "digest", "sources": [1], "thread": "t", "kind": "summary"},
+    "rebuild": {},
     "plan": {"what": "kept"},
     "forget": {"what": "kept"},
     "restore": {"receipt": None},

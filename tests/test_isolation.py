@@ -53,6 +53,7 @@ SCOPED = (
     *("item", "item_vector", "elsewhere", "hidden"),
     *("fact", "fact_end", "fact_key", "fact_seen", "fact_refused"),
     *("outsider", "exposure"),
+    *("rebuild_job", "rebuild_source"),
 )
 
 
@@ -87,6 +88,9 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
     for thread in ("a%", "t"):
         summed(memory).rolling(thread)
         memory.summaries.tree(thread, leaf=2, fan_out=2)
+    memory.derivation(f"digest {canary}")(lambda sources: sources[0].text)
+    memory.derive(f"digest {canary}", sources=[1, memory.remember("zanzibar digested").id])
+    memory.forget("zanzibar digested", rebuild="later", scrub=False)
     memory.index()
     return receipt
 

@@ -44,7 +44,7 @@ WAYS = ("meaning", "keyword", "both")
 NAMESPACES = ("", "a%", "%")
 NOT_OF_A_WORKSPACE = {
     *("open", "close", "workspace", "id", "identity", "origin", "url", "root", "closed"),
-    *("rebuilder", "regenerator", "after_forget", "after_read"),
+    *("rebuilder", "derivation", "regenerator", "after_forget", "after_read"),
     *("items.embedder", "summaries.use"),
 }
 # The verbs of `memory.checkpoints` are named "checkpoints.get" and so on, as those of `memory.items`.
@@ -261,6 +261,11 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         m.record("long", context=[one.id for one in m.export()] * 2, thread="t"),
         m.record("longer", context=[one.id for one in m.export()] * 3, thread="t"),
     ],
+    "derive": lambda m, _: [
+        m.derivation("zanzibar")(lambda sources: " ".join(one.text for one in sources)),
+        *each(lambda ids: m.derive("zanzibar", sources=ids, thread="a%"), ([1], [9], [99], [-1])),
+    ],
+    "rebuild": lambda m, _: m.rebuild(),
     "index": lambda m, _: m.index(),
     "confirm": lambda m, _: each(m.confirm, (1, m.waiting()[0].id if m.waiting() else 2, 99)),
     "reject": lambda m, _: [

@@ -7,12 +7,14 @@ its prompt; forgetting a record forgets all that was made from it. See Memory.
 from typing import TYPE_CHECKING
 
 from .context import estimated_tokens, prompt
+from .derived_runs import Rebuilt
 from .drawing import Drawing
 from .embedding import Embedder
 from .errors import (
     ContextForgotten,
     DatabaseClosed,
     DellmError,
+    DerivationError,
     EmbedderError,
     InvalidInput,
     ModelError,
@@ -29,9 +31,9 @@ from .errors import (
 from .explaining import Explanation
 from .ledger import LedgerEntry
 from .loading import lazily
+from .making import Made
 from .memory import Memory
 from .plan import STRICT, Plan, Reach, depth, influence
-from .rebuilding import Made
 from .receipts import Receipt
 from .records import Chosen, Context, Draft, Record, Status
 from .scan import ScanReport
@@ -115,6 +117,7 @@ __all__ = [
     "Conversations",
     "DatabaseClosed",
     "DellmError",
+    "DerivationError",
     "Disclosure",
     "Draft",
     "Drawing",
@@ -163,6 +166,7 @@ __all__ = [
     "Providers",
     "Queries",
     "Reach",
+    "Rebuilt",
     "Receipt",
     "Record",
     "Reply",

@@ -20,7 +20,7 @@ from .providers import SHIPPED, Providers
 from .sequences import Tips
 
 if TYPE_CHECKING:
-    from .rebuilding import Rebuilder
+    from .making import Rebuilder
     from .regenerating import Ask
     from .summarising import Summariser
 

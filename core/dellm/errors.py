@@ -73,6 +73,12 @@ class EmbedderError(DellmError):
     remedy = 'Pass embedder="local", embedder="openai:MODEL" or an object, or search by keyword.'
 
 
+class DerivationError(DellmError):
+    """The function of a derivation failed, or made no text."""
+
+    remedy = "Look into the function; its own error is not passed on, since it may hold content."
+
+
 class ModelError(DellmError):
     """A language model or its endpoint did not answer as it must."""
 

@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from . import (
+    derivations,
+    derived_jobs,
     disclosures,
     erasing,
     exposure_rows,
@@ -29,6 +31,7 @@ from . import (
 )
 from .database import Scope, Tx
 from .errors import NothingMatched, PlanChanged
+from .making import Rebuilder
 from .plan import Plan, digest_of
 from .providers import SHIPPED, Providers
 from .receipts import Receipt
@@ -41,7 +44,7 @@ class Terms:
     """What an execution needs besides the plan: time, phone region, lifetimes, limits to name.
 
     `rebuilds` are the texts that were made for it, by the functions `rebuilders`; `asker` makes those
-    of replies.
+    of replies. What cannot be made here is made later where `puts_off` says so.
     """
 
     look: Look
@@ -52,8 +55,9 @@ class Terms:
     rebuilders: Collection[str] = ()
     asker: regenerating.Asker | None = None
     providers: Providers = SHIPPED
+    puts_off: bool = True
 
-    def makers(self, known: Mapping[str, rebuilding.Rebuilder]) -> dict[str, rebuilding.Rebuilder]:
+    def makers(self, known: Mapping[str, Rebuilder]) -> dict[str, Rebuilder]:
         """Return what makes texts, by name: the functions registered, and what asks for replies again."""
         return {**known} if self.asker is None else {**known, regenerating.REPLY: self.asker}
 
@@ -114,11 +118,12 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     number = ledger.head(tx, scope.ws)[0] + 1
     redacted: dict[int, int] = {}
     anew: dict[int, int] = {}
+    later: list[int] = []
     seen = exposure_rows.of_records(tx, scope.ws, plan.ids, plan.edges)
     if plan.mode == "suppress":
         rows = suppressing.suppress(tx, scope, plan, number, terms.look.at)
     else:
-        rows, redacted, anew = _replace(tx, scope, plan, number, terms)
+        rows, redacted, anew, later = _replace(tx, scope, plan, number, terms)
         # What is left of a redacted record was sent as well.
         left = {new: seen[old] for old, new in redacted.items() if old in seen}
         exposure_rows.put(tx, scope.ws, left)
@@ -129,7 +134,7 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         "reach": str(plan.reach),
         "relaxed": plan.reach.relaxed,
         "redacted": {str(old): new for old, new in redacted.items()},
-        **_made_anew(plan, anew, terms),
+        **_made_anew(plan, anew, later, terms),
         "spared": len(plan.spared),
         "held": [one.id for one in plan.held],
         "exposures": plan.exposures,
@@ -144,7 +149,9 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     return receipts.from_entry(entry, scope.name, set())
 
 
-def _made_anew(plan: Plan, anew: Mapping[int, int], terms: Terms) -> dict[str, object]:
+def _made_anew(
+    plan: Plan, anew: Mapping[int, int], later: Collection[int], terms: Terms
+) -> dict[str, object]:
     """Return what a receipt says of what was made anew: new ids by old, failures, calls for replies."""
     replies = {one.id for one in plan.regenerates}
     rebuilt = {str(old): new for old, new in anew.items() if old not in replies}
@@ -152,7 +159,8 @@ def _made_anew(plan: Plan, anew: Mapping[int, int], terms: Terms) -> dict[str, o
     asked = 0 if terms.asker is None else terms.asker.calls
     return {
         "rebuilt": rebuilt,
-        "not_rebuilt": len(plan.rebuilds) - len(rebuilt),
+        "not_rebuilt": len({one.id for one in plan.rebuilds}.difference(later)) - len(rebuilt),
+        "pending": sorted(later),
         "rebuild_calls": terms.rebuilds.calls - asked,
         "regenerated": regenerated,
         "not_regenerated": len(replies) - len(regenerated),
@@ -162,19 +170,23 @@ def _made_anew(plan: Plan, anew: Mapping[int, int], terms: Terms) -> dict[str, o
 
 def _replace(
     tx: Tx, scope: Scope, plan: Plan, receipt: int, terms: Terms
-) -> tuple[dict[str, int], dict[int, int], dict[int, int]]:
-    """Erase, and store what takes the place of some: rows by table, redacted and rebuilt by old id."""
+) -> tuple[dict[str, int], dict[int, int], dict[int, int], list[int]]:
+    """Erase, and store what takes the place of some.
+
+    Returns rows by table; by old id what was redacted and what was made anew; what is put off.
+    """
     at, versions = terms.look.at, dict[int, Version]()
     if plan.mode == "redact":
         versions = new_versions(tx, scope, plan, terms.unit, terms.look.region)
-    anew = rebuilding.new_versions(
-        tx, scope, plan, terms.rebuilds, terms.rebuilders, at, set(versions)
-    )
+    short = set(versions)
+    anew = rebuilding.new_versions(tx, scope, plan, terms.rebuilds, terms.rebuilders, at, short)
+    later = _put_off(tx, scope, plan, terms, anew.keys(), short)
     versions |= regenerating.named(anew, plan, terms.asker)
     left = surviving.contexts(tx, scope, plan, versions)
     stood = stand_ins.places(tx, scope.ws, plan, list(versions)) if versions else []
     named = item_rows.standing(tx, scope.ws, list(versions)) if versions else []
     facts = fact_rows.standing(tx, scope.ws, list(versions)) if versions else ([], [])
+    threads = derived_jobs.threads_of(tx, scope.ws, plan)
     rows = erasing.erase(tx, scope, plan, receipt, at)
     made = stand_ins.store(tx, scope, versions, plan.edges, at)
     stand_ins.put_back(tx, scope.ws, stood, made)
@@ -182,5 +194,25 @@ def _replace(
     fact_rows.stand_in(tx, scope, facts, made)
     surviving.attach(tx, scope, left, made)
     hiding.settle(tx, scope.ws, plan.ids, made)
-    redacted = {old: new for old, new in made.items() if old not in anew}
-    return rows, redacted, {old: made[old] for old in anew}
+    derivations.rename(tx, scope, [made[old] for old in anew])
+    remade = {old: made[old] for old in anew}
+    derived_jobs.write(tx, scope.ws, later, receipt)
+    derived_jobs.follow(tx, scope.ws, plan, remade, threads, receipt)
+    return rows, {old: new for old, new in made.items() if old not in anew}, remade, [*later]
+
+
+def _put_off(
+    tx: Tx,
+    scope: Scope,
+    plan: Plan,
+    terms: Terms,
+    anew: Collection[int],
+    shortened: Collection[int],
+) -> dict[int, derived_jobs.Promise]:
+    """Return what is to be made anew later, by old id, with what must be known of it then."""
+    if not terms.puts_off:
+        return {}
+    left = rebuilding.put_off(
+        tx, scope, plan, terms.rebuilds, anew, terms.rebuilders, terms.look.at, shortened
+    )
+    return derived_jobs.promised(tx, scope, plan, left)

@@ -55,11 +55,13 @@ def head(tx: Tx, ws: int) -> tuple[int, str]:
     return (0, GENESIS) if row is None else (row[0], row[1])
 
 
-def entries(tx: Tx, ws: int) -> list[LedgerEntry]:
-    """Return the chain, oldest first."""
+def entries(tx: Tx, ws: int, action: str | None = None) -> list[LedgerEntry]:
+    """Return the chain, oldest first; only the entries of one action, if given."""
     rows = tx.all(
-        "select seq, at, action, body, previous, digest from ledger where ws = :ws order by seq",
+        "select seq, at, action, body, previous, digest from ledger where ws = :ws "
+        "and (cast(:only as text) is null or action = :only) order by seq",
         ws=ws,
+        only=action,
     )
     return [
         LedgerEntry(seq, at, action, json.loads(body), previous, digest)

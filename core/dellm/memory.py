@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
-from . import forget as forgetting
 from . import (
+    derived_runs,
     indexing,
     planning,
-    rebuilding,
     receipts,
     regenerating,
     scrub,
@@ -24,8 +24,10 @@ from . import (
     suppressing,
     values,
 )
+from . import forget as forgetting
 from .arguments import check_callable, check_iterable, check_text, check_whole
 from .database import Clock, Scope, Tx, now, open_database, without_password
+from .deriving import Deriving
 from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, Engine, Options
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
@@ -56,7 +58,7 @@ class Details(TypedDict, total=False):
     copy_of: int | None
 
 
-class Memory(WaitingRoom):
+class Memory(Deriving, WaitingRoom):
     """An open memory, scoped to one workspace. Thread-safe; close it, or use it in a `with`."""
 
     @classmethod
@@ -185,23 +187,6 @@ class Memory(WaitingRoom):
             check_callable(progress, "progress=")
         return indexing.index(self._engine, self.id, progress)
 
-    def rebuilder(self, name: str, make: rebuilding.Rebuilder) -> None:
-        """Register what makes a derived record anew when some of its sources are forgotten.
-
-        A record asks for it by metadata {"rebuild": name}, and so says that its payload and other
-        metadata hold no content. `make(record, sources)` returns the new text, made from the
-        sources that stay alone: never from the record's old text. It runs outside of any
-        transaction and may take its time. A source that is rebuilt as well comes with its new text
-        under its old id. None, a blank text, a failure, or a text that still holds the forgotten
-        value: then the record is erased. Holds for all workspaces of this open memory; the last one
-        of a name counts. Raises InvalidInput.
-        """
-        check_text(name, "name")
-        if not name.strip():
-            raise InvalidInput("The name of a rebuilder is blank.")
-        check_callable(make, "make")
-        self._engine.rebuilders[name] = make
-
     def regenerator(self, make: regenerating.Ask) -> None:
         """Register what asks for a reply again when some of what it was made from is forgotten.
 
@@ -237,12 +222,15 @@ class Memory(WaitingRoom):
         scrub: bool | None = None,
         on_dependents: str = "erase",
         regenerate: regenerating.Ask | None = None,
+        rebuild: str = "now",
         **selection: Unpack[Selection],
     ) -> receipts.Receipt:
         """Execute a plan, or plan and execute at once; return the receipt.
 
-        Repeating it returns the same receipt. Dependents that can be rebuilt (see `rebuilder`) are,
-        which may take as long as a model does; the erasing itself is one transaction.
+        Repeating it returns the same receipt. Dependents that can be rebuilt (see `derive`) are,
+        which may take as long as a model does; the erasing itself is one transaction. `rebuild`:
+        "now"; "later" leaves derivations to the verb `rebuild`, as those are whose function is not
+        registered here; "never" makes nothing anew.
         `on_dependents="regenerate"` has the replies among them asked again by `regenerate`, else by
         what `regenerator` registered. `unit` is how much "redact" takes: "span" or "clause".
         `scrub`: clean the files too; None does so for small SQLite files.
@@ -254,7 +242,8 @@ class Memory(WaitingRoom):
         if ready is not None:
             refuse_others(ready, mode, reach, on_dependents, selection)
             on_dependents = ready.on_dependents
-        names = regenerating.names(self._engine.rebuilders, on_dependents, mode)
+        known = derived_runs.to_be_used(self._engine, rebuild)
+        names = regenerating.names(known, on_dependents, mode)
         selector = self._selector(_text(what), selection) if ready is None else Selector()
         if selector.guesses:
             raise PreviewRequired("A selector by meaning, description or alias guesses.")
@@ -266,11 +255,12 @@ class Memory(WaitingRoom):
             rebuilders=names,
             asker=regenerating.asker(regenerate or self._engine.regenerator, names),
             providers=self._engine.options.providers,
+            puts_off=rebuild != "never",
         )
 
         def planned(tx: Tx, scope: Scope) -> Plan:
             if ready is not None:
-                return ready
+                return ready if terms.puts_off else replace(ready, rebuilds=())
             return planning.make(
                 tx, scope, selector, look, mode=mode, reach=reach, suspects=False, shown=False,
                 rebuilders=terms.rebuilders,

@@ -59,7 +59,7 @@ class Previews(Groups):
         replies among what goes are asked again without it; the plan says what that costs.
         Raises SelectorError, InvalidInput, EmbedderError.
         """
-        names = regenerating.names(self._engine.rebuilders.keys(), on_dependents, mode)
+        names = regenerating.names(self._engine.rebuilders, on_dependents, mode)
         selector = self._selector(what, selection)
         selector, near = self._with_meaning(selector, wanted=suspects)
         with self._engine.reading(self.id) as (tx, scope):

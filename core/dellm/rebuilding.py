@@ -16,26 +16,17 @@ from typing import Any
 
 from . import contents, provenance, reading, regenerating, values
 from .database import Scope, Tx
+from .making import ASKS, VERSION, Derivation, Made, Rebuilder, counted, derived_by
 from .plan import Asked, Dependent, Plan
-from .records import Record, Status
+from .records import Draft, Record, Status
 from .redacting import Version, draft_of, holding
 from .regenerating import REPLY
 
-ASKS = "rebuild"  # metadata that names the function by which a record wants to be made anew
 MOST = 20  # erased matches whose own phone numbers, mail addresses and the like are looked for
 # The kinds of value by which a text is known to still hold what an erased record said.
 TELLING = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A text that a function made, None for none, and how many model calls that took."""
-
-    text: str | None = field(repr=False)
-    calls: int = 1
-
-
-Rebuilder = Callable[[Record, Sequence[Record]], "str | Made | None"]
 Sources = dict[int, tuple[int, ...]]
 
 
@@ -44,7 +35,7 @@ class Rebuilds:
     """The new texts of one forget, by old id, and the sources that each was to be made from.
 
     `digest` is that of the plan they were made for; `holds` as in Job. `calls` counts the model calls
-    of all that was tried.
+    of all that was tried, `versions` are those of the derivations that made a text, by old id.
     """
 
     digest: str
@@ -52,6 +43,7 @@ class Rebuilds:
     texts: Mapping[int, str] = field(repr=False)
     holds: Callable[[Any], bool] = field(repr=False)
     calls: int = 0
+    versions: Mapping[int, int] = field(default_factory=dict)
 
     def is_stale(self, plan: Plan) -> bool:
         """Whether a plan takes something else than the one that the texts were made for."""
@@ -85,7 +77,14 @@ class Job:
             calls += made.calls
             if made.text is not None:
                 texts[id_] = made.text
-        return Rebuilds(self.digest, self.sources, texts, self.holds, calls)
+        versions = {
+            id_: maker.version
+            for id_ in texts
+            if isinstance(
+                maker := rebuilders.get(_maker(self.records[id_], rebuilders)), Derivation
+            )
+        }
+        return Rebuilds(self.digest, self.sources, texts, self.holds, calls, versions)
 
     def _made(
         self, id_: int, texts: Mapping[int, str], rebuilders: Mapping[str, Rebuilder]
@@ -118,14 +117,6 @@ class Job:
         if id_ in self.replies:
             return regenerating.anew(old, texts[id_])
         return replace(old, text=texts[id_], version=old.version + 1)
-
-
-def counted(answer: object) -> Made:
-    """Return what a function of the caller's gave as what it is: no text unless it says something."""
-    made = answer if isinstance(answer, Made) else Made(answer if isinstance(answer, str) else None)
-    text: object = made.text
-    calls = made.calls if type(made.calls) is int and made.calls >= 0 else 1
-    return Made(text if isinstance(text, str) and text.strip() else None, calls)
 
 
 def _carries(payload: bytes | None, holds: Callable[[Any], bool]) -> bool:
@@ -162,11 +153,17 @@ def _traced(tx: Tx, scope: Scope, plan: Plan, id_: int) -> Dependent:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What can be made anew: sources and twins by id; which of them are replies."""
+    """What can be made anew: sources and twins by id; which of them are replies.
+
+    `later` are derived records that cannot be made here, nor what is derived from them: with their
+    sources, each after what it is made from. `derived` are all derived ones.
+    """
 
     sources: Sources
     twins: dict[int, list[int]]
     replies: set[int]
+    later: Sources
+    derived: set[int]
 
 
 def _found(
@@ -177,18 +174,20 @@ def _found(
     at: int,
     shortened: Collection[int],
 ) -> _Found:
-    asking = _asking(tx, scope, plan, names, at)
-    replies = _replies(tx, scope, plan, names, at).difference(asking)
-    asking |= replies
+    asked = _asking(tx, scope, plan, at)
+    derived = {id_ for id_, record in asked.items() if derived_by(record.metadata)}
+    here = {id_ for id_, record in asked.items() if _is_made_by(record.metadata, names)}
+    replies = _replies(tx, scope, plan, names, at).difference(here | derived)
+    asking = here | derived | replies
     if not asking:
-        return _Found({}, {}, set())
+        return _Found({}, {}, set(), {}, set())
     before = {id_: provenance.context_of(tx, scope.ws, id_) for id_ in asking}
     going = set(plan.ids)
     groups = {id_: _copies(tx, scope.ws, id_) for id_ in asking}
     made = {id_ for id_ in asking if not going.isdisjoint(before[id_])}
-    derived = {id_ for id_ in asking if not made.isdisjoint(groups[id_])}
+    beside = {id_ for id_ in asking if not made.isdisjoint(groups[id_])}
     found = {one.id for one in plan.matches if plan.selector.by_content(one.id)}
-    matches = {one.id for one in plan.matches} - (derived & found)
+    matches = {one.id for one in plan.matches} - (beside & found)
     twins = {
         id_: sorted(groups[id_] & asking - {id_})
         for id_ in sorted(asking)
@@ -198,14 +197,19 @@ def _found(
     there = set(reading.several(tx, scope, sorted({i for s in before.values() for i in s}), at))
     questions = regenerating.questions(tx, scope, {one: before[one] for one in replies})
     sources: Sources = {}
+    later: Sources = {}
     for id_ in _in_order(before, twins):
         left = shortened if id_ in replies else ()
         kept = tuple(one for one in dict.fromkeys(before[id_]) if one in sources or one in left
                      or (one in there and one not in tainted))  # fmt: skip
+        if id_ in derived and (id_ not in here or not later.keys().isdisjoint(before[id_])):
+            waited = [one for one in dict.fromkeys(before[id_]) if one in kept or one in later]
+            later |= {id_: tuple(waited)} if waited else {}
+            continue
         answers = id_ not in replies or questions.get(id_) in kept
         if (kept and answers) or any(twin in sources for twin in twins[id_]):
             sources[id_] = kept
-    return _Found(sources, twins, replies)
+    return _Found(sources, twins, replies, later, derived)
 
 
 def _replies(tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int) -> set[int]:
@@ -218,9 +222,17 @@ def _maker(record: Record, names: Collection[str]) -> str:
     return asks if asks in names else REPLY
 
 
-def _asking(tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int) -> set[int]:
-    """Return the records of a plan, in use, that ask for one of the functions."""
-    named = set(names) - {REPLY}
+def _is_made_by(metadata: Mapping[str, Any], names: Collection[str]) -> bool:
+    """Whether one of the functions makes a record anew: no derivation that is older than it."""
+    asks, by = metadata.get(ASKS), derived_by(metadata)
+    if asks == REPLY or asks not in names:
+        return False
+    newest = names[asks] if isinstance(names, Mapping) else None
+    return by is None or newest is None or newest >= by[1]
+
+
+def _asking(tx: Tx, scope: Scope, plan: Plan, at: int) -> dict[int, Record]:
+    """Return the records of a plan, in use, that ask for a function."""
     rows = tx.all(
         "select id from record where ws = :ws and id in :ids and metadata like :asks",
         ws=scope.ws,
@@ -229,9 +241,9 @@ def _asking(tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int) -
     )
     found = reading.several(tx, scope, [row[0] for row in rows], at)
     return {
-        id_
+        id_: record
         for id_, record in found.items()
-        if record.status == Status.ACTIVE and record.metadata.get(ASKS) in named
+        if record.status == Status.ACTIVE and isinstance(record.metadata.get(ASKS), str)
     }
 
 
@@ -347,9 +359,45 @@ def new_versions(
         id_: Version(
             regenerating.draft_of(stored[id_], text, made.holds)
             if id_ in found.replies
-            else replace(draft_of(stored[id_], text, made.holds), payload=stored[id_].payload),
+            else _draft(stored[id_], text, made),
             [one for one in made.sources[id_] if one not in made.sources or one in made.texts],
             stored[id_].status,
         )
         for id_, text in made.texts.items()
     }
+
+
+def _draft(record: Record, text: str, made: Rebuilds) -> Draft:
+    draft = replace(draft_of(record, text, made.holds), payload=record.payload)
+    if derived_by(record.metadata) is None or record.id not in made.versions:
+        return draft
+    return replace(draft, metadata={**(draft.metadata or {}), VERSION: made.versions[record.id]})
+
+
+def put_off(
+    tx: Tx,
+    scope: Scope,
+    plan: Plan,
+    made: Rebuilds,
+    anew: Collection[int],
+    names: Collection[str],
+    at: int,
+    shortened: Collection[int],
+) -> Sources:
+    """Return the derived records that are to be made anew later, each after what it is made from.
+
+    That is what could not be tried: what failed is erased for good. `anew` has a new version. The
+    sources are ids of records that stay, of `anew`, and of others that are put off.
+    """
+    found = _found(tx, scope, plan, names, at, shortened)
+    if not found.derived:
+        return {}
+    tried = made.digest == plan.digest and _listed(plan, found) == made.sources
+    done = {*anew, *(made.sources if tried else ())}
+    either = found.sources | found.later
+    left: Sources = {}
+    for id_ in _in_order(either, dict.fromkeys(either, ())):
+        kept = tuple(one for one in either[id_] if one in anew or one in left or one not in either)
+        if kept and id_ in found.derived and id_ not in done:
+            left[id_] = kept
+    return left

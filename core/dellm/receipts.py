@@ -28,7 +28,8 @@ class Receipt:
     `redacted` and `rebuilt` name the new record by the erased one in whose place it stands;
     `not_rebuilt` counts those that were to be made anew and could not be, `rebuild_calls` the model
     calls that making anew took, failed ones too. `regenerated` and `not_regenerated` are the same for
-    replies that were asked for again, in `regenerate_calls` calls of the model.
+    replies that were asked for again, in `regenerate_calls` calls of the model. `pending` counts what
+    is still to be made anew by Memory.rebuild.
     """
 
     number: int
@@ -50,6 +51,7 @@ class Receipt:
     rebuilt: Mapping[int, int] = field(default_factory=dict)
     not_rebuilt: int = 0
     rebuild_calls: int = 0
+    pending: int = 0
     regenerated: Mapping[int, int] = field(default_factory=dict)
     not_regenerated: int = 0
     regenerate_calls: int = 0
@@ -70,6 +72,8 @@ class Receipt:
             lines.append(f"relaxed reach: {self.spared} dependent(s) were left")
         if self.rebuilt or self.not_rebuilt:
             lines.append(f"rebuilt: {len(self.rebuilt)}, could not be rebuilt: {self.not_rebuilt}")
+        if self.pending:
+            lines.append(f"still to be made anew: {self.pending}")
         if self.rebuild_calls:
             lines.append(f"model calls to rebuild: {self.rebuild_calls}")
         if self.regenerated or self.not_regenerated:
@@ -101,6 +105,7 @@ class Receipt:
             "rebuilt": {str(old): new for old, new in self.rebuilt.items()},
             "not_rebuilt": self.not_rebuilt,
             "rebuild_calls": self.rebuild_calls,
+            "pending": self.pending,
             "regenerated": {str(old): new for old, new in self.regenerated.items()},
             "not_regenerated": self.not_regenerated,
             "regenerate_calls": self.regenerate_calls,
@@ -119,17 +124,48 @@ def read(tx: Tx, ws: int, workspace: str, number: int) -> Receipt:
     entry = ledger.entry(tx, ws, number)
     if entry is None or entry.action not in FORGETS:
         raise NotFound(f"There is no receipt {number} in this workspace.")
-    return _with_copies(tx, ws, from_entry(entry, workspace, scrubbed(tx, ws)))
+    return _as_of_now(tx, ws, entry, from_entry(entry, workspace, scrubbed(tx, ws)))
 
 
 def all_of(tx: Tx, ws: int, workspace: str) -> list[Receipt]:
     """Return every receipt of the workspace, oldest first."""
     done = scrubbed(tx, ws)
     return [
-        _with_copies(tx, ws, from_entry(entry, workspace, done))
+        _as_of_now(tx, ws, entry, from_entry(entry, workspace, done))
         for entry in ledger.entries(tx, ws)
         if entry.action in FORGETS
     ]
+
+
+def _as_of_now(tx: Tx, ws: int, entry: LedgerEntry, receipt: Receipt) -> Receipt:
+    """Return a receipt that says what holds by now of copies elsewhere, and of what was put off."""
+    if receipt.pending:
+        receipt = _with_later(tx, ws, receipt, entry.body["pending"])
+    return _with_copies(tx, ws, receipt)
+
+
+def _with_later(tx: Tx, ws: int, receipt: Receipt, put_off: Sequence[int]) -> Receipt:
+    """Return a receipt that says what of what was put off has been made anew since."""
+    row = tx.one(
+        "select count(*), coalesce(sum(calls), 0) from rebuild_job "
+        "where ws = :ws and receipt = :receipt",
+        ws=ws,
+        receipt=receipt.number,
+    )
+    pending, calls = (0, 0) if row is None else (int(row[0]), int(row[1]))
+    made = dict(receipt.rebuilt)
+    for entry in ledger.entries(tx, ws, "rebuild"):
+        if entry.body["receipt"] == receipt.number:
+            calls += entry.body["calls"]
+            made |= {entry.body["old"]: entry.body["new"]} if entry.body["new"] else {}
+    done = len(made) - len(receipt.rebuilt)
+    return replace(
+        receipt,
+        rebuilt=dict(sorted(made.items())),
+        not_rebuilt=receipt.not_rebuilt + len(put_off) - pending - done,
+        rebuild_calls=receipt.rebuild_calls + calls,
+        pending=pending,
+    )
 
 
 def _with_copies(tx: Tx, ws: int, receipt: Receipt) -> Receipt:
@@ -189,6 +225,7 @@ def from_entry(
         rebuilt=dict(sorted((int(old), new) for old, new in body.get("rebuilt", {}).items())),
         not_rebuilt=body.get("not_rebuilt", 0),
         rebuild_calls=body.get("rebuild_calls", 0),
+        pending=len(body.get("pending", ())),
         regenerated=dict(
             sorted((int(old), new) for old, new in body.get("regenerated", {}).items())
         ),

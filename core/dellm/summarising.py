@@ -14,7 +14,7 @@ from .arguments import check_callable, check_text, check_whole
 from .context import estimated_tokens
 from .errors import InvalidInput, ModelError
 from .item_rows import REPLACED
-from .rebuilding import Made
+from .making import Made
 from .records import Record
 
 OF_MESSAGES = "summary:"  # before the name of a summariser: what its summaries ask to be made by

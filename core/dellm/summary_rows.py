@@ -16,7 +16,7 @@ from .database import R_USABLE, USABLE, Scope, Tx
 from .encoding import decode, encode
 from .engine import Engine
 from .item_search import stored
-from .rebuilding import ASKS
+from .making import ASKS
 from .records import Draft, Record
 
 FAMILY = "summary"

@@ -78,6 +78,18 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
         " (select 1 from record r where r.ws = :ws and r.id = h.record)",
     ),
     (
+        "job(s) to make anew what was not erased",
+        "select count(*) from rebuild_job j where j.ws = :ws and not exists"
+        " (select 1 from tombstone t where t.ws = :ws and t.id = j.id and t.successor is null)",
+    ),
+    (
+        "source(s) that are erased, or of no job",
+        "select count(*) from rebuild_source s where s.ws = :ws and (not exists"
+        " (select 1 from rebuild_job j where j.ws = :ws and j.id = s.job) or not exists"
+        " (select 1 from record r where r.ws = :ws and r.id = s.source union all"
+        " select 1 from rebuild_job o where o.ws = :ws and o.id = s.source))",
+    ),
+    (
         "checkpoint(s) of a line that is not there",
         "select count(*) from checkpoint c where c.ws = :ws and not exists"
         " (select 1 from line l where l.ws = :ws and l.id = c.line)",

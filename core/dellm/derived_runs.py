@@ -1,0 +1,132 @@
+"""Making derived records anew: what forgets have put off, and what older versions have made.
+
+Each text is made outside of any transaction. The one that stores it looks again whether it is still
+wanted, and of the same sources: so a run may end at any point and go on in any process, and two at
+once leave one result. What both have made meanwhile is thrown away by the slower one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from . import derivations, derived_jobs, forget
+from .arguments import check_choice
+from .engine import Engine
+from .making import Derivation, Rebuilder
+
+WHEN = ("now", "later", "never")
+TRIES = 3  # of one job in one run, while its sources change
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What a run of rebuilds did.
+
+    `made` names the new record by the erased one in whose place it stands. `failed` counts attempts
+    that made no text, `given_up` the results that are erased for good by that. `pending` are still to
+    be made: they failed, or wait for a source or for a process that has their function. `calls` counts
+    model calls, failed ones too.
+    """
+
+    made: Mapping[int, int] = field(default_factory=dict)
+    failed: int = 0
+    given_up: int = 0
+    pending: int = 0
+    calls: int = 0
+
+
+class _Outcome(Enum):
+    MADE = 1
+    FAILED = 2
+    GIVEN_UP = 3
+    WAITS = 4
+    GONE = 5
+
+
+@dataclass(slots=True)
+class _Run:
+    engine: Engine
+    workspace: str
+    made: dict[int, int] = field(default_factory=dict)
+    calls: int = 0
+
+    def one(self, id_: int) -> _Outcome:
+        """Make what a job promises, as often as its sources change while that is done."""
+        for _ in range(TRIES):
+            outcome = self._attempt(id_)
+            if outcome is not None:
+                return outcome
+        return _Outcome.WAITS
+
+    def _attempt(self, id_: int) -> _Outcome | None:
+        at = self.engine.options.clock()
+        with self.engine.reading(self.workspace) as (tx, scope):
+            job = derived_jobs.load(tx, scope.ws, id_)
+            sources = None if job is None else derived_jobs.sources_of(tx, scope, job, at)
+        if job is None:
+            return _Outcome.GONE
+        maker = _maker(self.engine, job)
+        if sources is None or maker is None:
+            return _Outcome.WAITS
+        made, error = derivations.attempted(maker, sources) if sources else derived_jobs.NO_SOURCE
+        self.calls += made.calls
+        with self.engine.writing(self.workspace, durable=True) as (tx, scope):
+            forget.lock(tx, scope.ws)
+            again = derived_jobs.load(tx, scope.ws, id_)
+            if again is None:
+                return _Outcome.GONE
+            if derived_jobs.sources_of(tx, scope, again, at) != sources:
+                return None
+            if made.text is None:
+                given_up = derived_jobs.fail(
+                    tx, scope.ws, again, error, made.calls, at, last=not sources
+                )
+                return _Outcome.GIVEN_UP if given_up else _Outcome.FAILED
+            new = derived_jobs.finish(tx, scope, again, maker, made.text, sources, made.calls, at)
+        self.made[id_] = new.id
+        return _Outcome.MADE
+
+
+def _maker(engine: Engine, job: derived_jobs.Promise) -> Derivation | None:
+    """Return the function that may make what a job promises: none older than what made it before."""
+    found = engine.rebuilders.get(job.name)
+    newest = isinstance(found, Derivation) and found.version >= job.version
+    return found if isinstance(found, Derivation) and newest else None
+
+
+def to_be_used(engine: Engine, rebuild: str) -> dict[str, Rebuilder]:
+    """Return the functions that a forget is to use at once, by name; InvalidInput for another choice.
+
+    What a function registered as a plain rebuilder makes cannot be put off.
+    """
+    check_choice(rebuild, WHEN, "rebuild=")
+    known = dict(engine.rebuilders)
+    if rebuild == "now":
+        return known
+    plain = {name: one for name, one in known.items() if not isinstance(one, Derivation)}
+    return plain if rebuild == "later" else {}
+
+
+def rebuild(engine: Engine, workspace: str, progress: Progress | None) -> Rebuilt:
+    """Make what forgets have put off, each after what it is made from; see Memory.rebuild."""
+    with engine.reading(workspace) as (tx, scope):
+        left = derived_jobs.listed(tx, scope.ws)
+    run, total = _Run(engine, workspace), len(left)
+    outcomes: dict[int, _Outcome] = {}
+    moved = True
+    while moved:
+        moved = False
+        for id_ in [one for one in left if outcomes.get(one, _Outcome.WAITS) is _Outcome.WAITS]:
+            outcomes[id_] = run.one(id_)
+            if outcomes[id_] is not _Outcome.WAITS:
+                moved = True
+                if progress is not None:
+                    progress(sum(one is not _Outcome.WAITS for one in outcomes.values()), total)
+    with engine.reading(workspace) as (tx, scope):
+        pending = len(derived_jobs.listed(tx, scope.ws))
+    ends = list(outcomes.values())
+    failed = ends.count(_Outcome.FAILED) + ends.count(_Outcome.GIVEN_UP)
+    return Rebuilt(run.made, failed, ends.count(_Outcome.GIVEN_UP), pending, run.calls)
