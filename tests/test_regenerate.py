@@ -318,6 +318,18 @@ def test_a_reply_that_cannot_be_asked_again_goes(three: Memory, make: Ask) -> No
     assert not three.scan("canaryqzxv").places
 
 
+@pytest.mark.parametrize("said", ["Something new.", ""])
+def test_what_the_model_is_sent_counts_as_sent_to_it_also_where_no_reply_comes_of_it(
+    three: Memory, said: str
+) -> None:
+    now = Copying("new")
+    now.said = said
+    receipt = three.forget(ids=[3], on_dependents="regenerate", regenerate=reply_with(now))
+    sent = [one.record for one in three.exposures() if one.host == "new"]
+    assert sent == [1, 2, 5, *receipt.regenerated.values()]
+    assert len(receipt.regenerated) == bool(said)
+
+
 def test_a_memory_that_only_grows_meanwhile_is_no_reason_to_ask_twice(three: Memory) -> None:
     asked = []
 
@@ -461,10 +473,11 @@ class Copying:
     def __init__(self, provider: str = "old") -> None:
         self.provider = provider
         self.sent = []
+        self.said: str | None = None
 
     def complete(self, messages: Sequence[dict[str, str]], /) -> str:
         self.sent.append([dict(one) for one in messages])
-        return messages[-1]["content"]
+        return messages[-1]["content"] if self.said is None else self.said
 
 
 def test_a_model_is_asked_again_with_what_the_assistant_would_have_sent(memory: Memory) -> None:

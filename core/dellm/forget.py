@@ -128,6 +128,7 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         left = {new: seen[old] for old, new in redacted.items() if old in seen}
         exposure_rows.put(tx, scope.ws, left)
         exposure_rows.anew(tx, scope.ws, anew.values(), terms.look.at)
+        regenerating.note_lost(tx, scope, terms.asker, anew, terms.look.at)
     body = {
         "ids": list(plan.ids),
         "matched": len(plan.matches),

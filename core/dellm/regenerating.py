@@ -13,14 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from . import reading, redacting
+from . import exposure_rows, reading, redacting
 from .arguments import check_callable, check_choice
 from .context import estimated_tokens
 from .database import Scope, Tx
 from .encoding import decode, encode
 from .errors import InvalidInput
-from .making import versions_of
-from .plan import ON_DEPENDENTS, Asked, Dependent, Plan
+from .plan import ON_DEPENDENTS, Asked, Dependent, Plan, in_process
 from .records import Draft, Record, Status
 
 REPLY = ""  # what replies ask for in the place of a rebuilder's name, which is never blank
@@ -33,10 +32,15 @@ Ask = Callable[[Record, Sequence[Record]], "str | None"]
 
 @dataclass(slots=True)
 class Asker:
-    """What asks the model again, and how often it did: once for every reply, failures included."""
+    """What asks the model again, and how often it did: once for every reply, failures included.
+
+    `sent` are, by reply, the model that was asked last and what it was sent, where it is an outside
+    one.
+    """
 
     ask: Ask = field(repr=False)
     calls: int = 0
+    sent: dict[int, tuple[str, list[int]]] = field(default_factory=dict)
 
     @property
     def model(self) -> str | None:
@@ -47,27 +51,26 @@ class Asker:
     def __call__(self, record: Record, context: Sequence[Record]) -> str | None:
         """Return the new text; raises whatever the caller's function does."""
         self.calls += 1
+        if (model := self.model or record.model) is not None and not in_process(model):
+            self.sent[record.id] = model, [one.id for one in context]
         made = self.ask(without_content(record), context)
         return made if isinstance(made, str) else None
 
 
-def names(known: Mapping[str, object], on_dependents: str, mode: str) -> Mapping[str, int | None]:
+def names(known: Iterable[str], on_dependents: str, mode: str) -> frozenset[str]:
     """Return the names by which a plan's records may be made anew, that of the replies if wanted.
-
-    With each the version of the derivation of that name, None where it is none.
 
     Raises InvalidInput for a choice there is not, and where a suppression is to be undone later.
     """
     check_choice(on_dependents, ON_DEPENDENTS, "on_dependents=")
-    named = versions_of(known)
     if on_dependents == "erase":
-        return named
+        return frozenset(known)
     if mode == "suppress":
         raise InvalidInput(
             "What is only suppressed is not asked again: undoing it would leave two replies.",
             remedy='Use mode="erase" or mode="redact".',
         )
-    return {**named, REPLY: None}
+    return frozenset(known) | {REPLY}
 
 
 def asker(ask: Ask | None, wanted: Collection[str]) -> Asker | None:
@@ -174,6 +177,14 @@ def named(
         id_: replace(one, draft=replace(one.draft, model=model)) if id_ in replies else one
         for id_, one in versions.items()
     }
+
+
+def note_lost(tx: Tx, scope: Scope, asker: Asker | None, made: Collection[int], at: int) -> None:
+    """Note what outside models were sent for replies that did not come of it, unlike `made`."""
+    for id_, (model, context) in ({} if asker is None else asker.sent).items():
+        if id_ not in made:
+            left = reading.several(tx, scope, context, None)
+            exposure_rows.note(tx, scope.ws, left, (model, False), at)
 
 
 def asked(
