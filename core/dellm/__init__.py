@@ -12,6 +12,7 @@ from .drawing import Drawing
 from .embedding import Embedder
 from .errors import (
     ContextForgotten,
+    CredentialRefused,
     DatabaseClosed,
     DellmError,
     DerivationError,
@@ -115,6 +116,7 @@ __all__ = [
     "Context",
     "ContextForgotten",
     "Conversations",
+    "CredentialRefused",
     "DatabaseClosed",
     "DellmError",
     "DerivationError",

@@ -76,7 +76,7 @@ def _copy_records(copy: _Copy, ids: Sequence[int]) -> None:
     ordered = sorted(found.values(), key=lambda one: (bool(one.metadata.get("refs")), one.id))
     for record in ordered:
         draft = storing.with_free_version(work.tx, work.scope, _draft(copy, record))
-        made, _ = storing.store(work.tx, work.scope, [draft], work.at)
+        made, _ = storing.store(work.tx, work.scope, [draft], work.at, again=True)
         copy.records[record.id] = made[0].id
 
 

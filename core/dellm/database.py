@@ -19,6 +19,7 @@ from typing import Any, LiteralString, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .entry import Entering
 from .errors import InvalidInput, SchemaError
 
 Row = tuple[Any, ...]
@@ -51,12 +52,13 @@ class Scope:
     """The workspace a transaction works in.
 
     `ws` is its number (0 = not created yet, so that every read finds nothing) and `secret` the
-    key of its digests.
+    key of its digests. `entering` is asked of everything that is stored.
     """
 
     name: str
     ws: int
     secret: bytes = field(default=b"", repr=False)
+    entering: Entering = field(default=Entering(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,8 @@ class Elsewhere:
         only kept that they are there. `own`: the place has documents of other workspaces too; only
         those noted for this one are returned, and nothing is written. `thread`
         is where they were made, `trusted` the generation of which the record ids are that they
-        were made from. Raises InvalidInput, StorageError.
+        were made from. Raises InvalidInput, CredentialRefused,
+        StorageError.
         """
         _check(place, documents)
         check_flag(new, "new=")
@@ -84,6 +85,7 @@ class Elsewhere:
         check_whole(trusted, "trusted=")
         if not documents:
             return []
+        _screen(self._engine, documents)
         with self._engine.reading(self.workspace) as (tx, scope):
             identified = bool(scope.secret)  # it has none before the first write
             if identified:
@@ -124,8 +126,9 @@ class Elsewhere:
             found = look.up(documents, new=new)
             known = found.records
             fresh = [one for at, one in enumerate(documents) if at not in known]
+            said = [encode(_draft(one).text) for one in fresh]
             Settling(writing.desk, writing).settle([one.atom for one in fresh])
-            same = _unchanged(tx, scope.ws, [one.atom for one in fresh])
+            same = _unchanged(tx, scope.ws, [one.atom.id for one in fresh], said)
             taken = [
                 known.get(at, one.atom.id if one.atom.id in same else None)
                 for at, one in enumerate(documents)
@@ -348,6 +351,13 @@ def _check(place: str, documents: Sequence[Foreign]) -> None:
         check_text(one.source, "The source of a document")
 
 
+def _screen(engine: Engine, documents: Sequence[Foreign]) -> None:
+    """Let documents be compared with what of them was stored: see Entering."""
+    screened = engine.entering.screened([_draft(one) for one in documents])
+    for one, draft in zip(documents, screened, strict=True):
+        one.atom.draft = draft
+
+
 def _identify(scope: Scope, documents: Sequence[Foreign]) -> None:
     """Give each document's draft the keyed digest of its source and text as its framework id."""
     for one in documents:
@@ -359,9 +369,9 @@ def _identify(scope: Scope, documents: Sequence[Foreign]) -> None:
         one.atom.draft = replace(draft, framework_id=named)
 
 
-def _unchanged(tx: Tx, ws: int, atoms: Sequence[Atom]) -> set[int]:
+def _unchanged(tx: Tx, ws: int, ids: Sequence[int | None], said: Sequence[str]) -> set[int]:
     """Return the records that hold just what was to be stored: not what a redaction left."""
-    texts_of = {one.id: encode(one.draft.text) for one in atoms if one.id and one.draft}
+    texts_of = {id_: text for id_, text in zip(ids, said, strict=True) if id_}
     rows = tx.all(
         "select id, text from record where ws = :ws and id in :ids", ws=ws, ids=sorted(texts_of)
     )

@@ -14,6 +14,7 @@ from .database import Clock, Database, Scope, Tx, now
 from .desk import Standing
 from .embedding import Embedder
 from .encoding import encode
+from .entry import Entering
 from .errors import InvalidInput
 from .listening import Listeners
 from .providers import SHIPPED, Providers
@@ -36,11 +37,13 @@ class Options:
     `region`: the country whose phone numbers are written without a country code (ISO 3166).
     `repeat_for`: microseconds for which a repeated forget finds its receipt by what was asked.
     `providers`: what outside models and embedders may keep.
+    `credentials`: what is done with keys, passwords and the like that come in, of entry.POLICIES.
     """
 
     scrub_below: int = SCRUB_BELOW
     region: str = "US"
     repeat_for: int = 24 * 3600 * 1_000_000
+    credentials: str = "redact"
     clock: Clock = field(default=now, repr=False)
     providers: Providers = SHIPPED
 
@@ -69,6 +72,7 @@ class Engine:
         ] = {}  # how workspaces were left by the last write of here
         self._origin: str | None = None
         self._scopes: dict[str, Scope] = {}
+        self.entering = Entering(options.credentials)
         self._guard = threading.Lock()
         self._here = threading.local()  # whether this thread is inside a verb
 
@@ -108,7 +112,7 @@ class Engine:
     def _find(self, name: str) -> Scope | None:
         with self.database.transaction(Scope(name, 0)) as tx:
             row = tx.one("select ws, secret from workspace where name = :name", name=encode(name))
-        return None if row is None else Scope(name, row[0], bytes(row[1]))
+        return None if row is None else Scope(name, row[0], bytes(row[1]), self.entering)
 
     def _create(self, name: str) -> Scope | None:
         with self.database.transaction(Scope(name, 0), write=True) as tx:

@@ -37,6 +37,12 @@ class ContextForgotten(DellmError):
     remedy = "Build the context again and ask the model again."
 
 
+class CredentialRefused(DellmError):
+    """What was to be stored holds a credential, and the memory was opened to refuse those."""
+
+    remedy = "Leave the credential out, or open the memory with another credentials= policy."
+
+
 class SelectorError(DellmError):
     """A selector that is empty, blank, vague, contradictory, or that takes everything."""
 

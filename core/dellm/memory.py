@@ -25,11 +25,12 @@ from . import (
     values,
 )
 from . import forget as forgetting
-from .arguments import check_callable, check_iterable, check_text, check_whole
+from .arguments import check_callable, check_choice, check_iterable, check_text, check_whole
 from .database import Clock, Scope, Tx, now, open_database, without_password
 from .deriving import Deriving
 from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, Engine, Options
+from .entry import POLICIES
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .executing import rebuild_and_execute
 from .plan import STRICT, Plan, Reach, refuse_others
@@ -71,6 +72,7 @@ class Memory(Deriving, WaitingRoom):
         region: str = "US",
         clock: Clock = now,
         providers: str | Path | None = None,
+        credentials: str = "redact",
     ) -> Self:
         """Open (and create or migrate) the memory at a path, ":memory:" or "postgresql://...".
 
@@ -78,13 +80,19 @@ class Memory(Deriving, WaitingRoom):
         installed, else None). `scrub_below`: SQLite files up to this many bytes are physically
         cleaned within each forget. `region`: whose phone numbers need no country code. `clock`:
         microseconds UTC. `providers`: a file of your own entries in the table of providers, in the
-        form of data/providers.toml. Raises StorageError, SchemaError, EmbedderError, InvalidInput.
+        form of data/providers.toml. `credentials`: whether keys, passwords, card numbers and the
+        like that come in are stored as "[credential]" ("redact"), kept out of use until confirmed
+        ("quarantine"), an error ("refuse") or stored as they are ("allow").
+        Raises StorageError, SchemaError, EmbedderError, InvalidInput.
         """
         check_whole(scrub_below, "scrub_below=")
         check_text(region, "region=")
         check_callable(clock, "clock=")
+        check_choice(credentials, POLICIES, "credentials=")
         table = SHIPPED if providers is None else Providers(providers)
-        options = Options(scrub_below=scrub_below, region=region, clock=clock, providers=table)
+        options = Options(
+            scrub_below, region, clock=clock, credentials=credentials, providers=table
+        )
         chosen = resolve(embedder)
         engine = Engine(open_database(url), chosen, options, without_password(url))
         return cls(engine, "default")

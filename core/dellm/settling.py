@@ -61,6 +61,7 @@ class Settling:
         """Give every atom its record's id, or None where it was refused."""
         listed = list(atoms)
         order = [one for one in in_order(listed) if one.id is None]
+        self._screen(order)
         self._check_sources(order)
         self._check_known([one for one in order if one.known is not None])
         for one in order:
@@ -75,6 +76,13 @@ class Settling:
         self._fresh.clear()
         self._twins.clear()
         self.refused = self.refused or any(one in self._dead for one in listed)
+
+    def _screen(self, atoms: Sequence[Atom]) -> None:
+        """Let what is stored, or looked up by what it says, be as it may be stored."""
+        said = [(one, one.draft) for one in atoms if one.draft is not None]
+        screened = self._desk.scope.entering.screened([draft for _, draft in said])
+        for (one, _), draft in zip(said, screened, strict=True):
+            one.draft = draft
 
     def _tied(self, order: Sequence[Atom]) -> list[tuple[Atom, _Parents]]:
         """Return the atoms to store with what they are tied to; the others are refused."""

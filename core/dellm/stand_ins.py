@@ -28,7 +28,7 @@ def store(
         quarantined = version.status == Status.QUARANTINED
         draft = replace(version.draft, quarantined=quarantined)
         draft = storing.with_free_version(tx, scope, draft)
-        records, _ = storing.store(tx, scope, [draft], at)
+        records, _ = storing.store(tx, scope, [draft], at, again=True)
         made[old] = records[0].id
         context = [made.get(one, one) for one in version.context]
         sequences.attach_surviving(tx, scope.ws, records[0].id, context)

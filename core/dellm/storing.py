@@ -132,7 +132,8 @@ def take_numbers(tx: Tx, ws: int, records: int, tokens: int, found: int) -> Numb
 def store_after(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, last: int) -> None:
     """Store the drafts as the records that follow `last`, the workspace's newest one.
 
-    The caller has locked the workspace, and made sure that no framework's object was erased.
+    The caller has locked the workspace, made sure that no framework's object was erased, and let
+    the drafts be screened: see settling, which looks them up in between.
     """
     split = _split(drafts)
     tx.later(
@@ -146,13 +147,17 @@ def store_after(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, last: in
     _insert(tx, scope, drafts, split, last + 1, at)
 
 
-def store(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> tuple[list[Record], Numbers]:
+def store(
+    tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, *, again: bool = False
+) -> tuple[list[Record], Numbers]:
     """Store the drafts in order as records of the workspace, created `at` unless they say else.
 
     Returns the records, and the ids reserved with the last of them. A few hundred at a time: their
-    rows and terms are done with before the next are made.
-    Raises InvalidInput, ContextForgotten (a copied record or the framework's object was erased).
+    rows and terms are done with before the next are made. `again`: see Entering.screened.
+    Raises InvalidInput, CredentialRefused, ContextForgotten (a copied record or the framework's
+    object was erased).
     """
+    drafts = scope.entering.screened(drafts, again=again)
     if len(drafts) <= AT_ONCE:
         return _store(tx, scope, drafts, at)
     made: list[Record] = []
@@ -210,6 +215,7 @@ def store_once(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> list[R
 
     Raises InvalidInput when one object comes with two contents; else as `store`.
     """
+    drafts = scope.entering.screened(drafts)
     if all(draft.framework_id is None for draft in drafts):
         return store(tx, scope, drafts, at)[0]
     known = [existing(tx, scope, draft) for draft in drafts]
@@ -238,6 +244,7 @@ def existing(tx: Tx, scope: Scope, draft: Draft) -> Record | None:
 
     Raises InvalidInput when it holds another text under the same framework id and version.
     """
+    (draft,) = scope.entering.screened([draft])
     if draft.framework_id is None:
         return None
     row = tx.one(
