@@ -19,11 +19,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dellm import Atom, Draft, HashingEmbedder, Keep, Memory, Receipt, ScanReport, Sources
+from dellm import (
+    Atom,
+    Draft,
+    HashingEmbedder,
+    Keep,
+    Memory,
+    Receipt,
+    RuleExtractor,
+    ScanReport,
+    Sources,
+)
 from dellm.values import needle, quick
 
 NUMBER = "+1 415 555 0142"
-TELLING = f"Text me at {NUMBER} when a booking needs a reminder."
+TELLING = f"My phone number is {NUMBER}, for when a booking needs a reminder."
 SAID = ("I work at Ledgerly.", TELLING, "My dog is called Biscuit.")
 ASKED = ("What is my phone number?", "What is my dog called?")
 REQUEST = "Please forget my phone number."
@@ -62,7 +72,7 @@ class SixTables:
         (summary,) = self.db.execute("select text from summaries").fetchone()
         self.db.execute("update summaries set text = ?", (copying(summary, text),))
         if NUMBER in text:
-            fact = ("contact_phone_number", NUMBER, "2026-01-19", None)
+            fact = ("phone", NUMBER, "2026-01-19", None)
             self.db.execute("insert into facts values (?, ?, ?, ?)", fact)
             self.db.execute(
                 "insert into audit_log values (?)", (f"fact saved: {fact[0]} = {NUMBER}",)
@@ -108,11 +118,10 @@ class OneMemory:
 
     def hear(self, text: str) -> None:
         """Store what the user said; what is made of it names it as its source."""
-        said = self.memory.remember(text, thread="chat")
+        self.memory.remember(text, thread="chat")
         self.memory.index()
         self.memory.summaries.rolling("chat")
-        if NUMBER in text:
-            self.memory.facts.state("contact_phone_number", NUMBER, context=[said.id])
+        self.memory.facts.extract(RuleExtractor(), thread="chat")
 
     def answer(self, question: str) -> None:
         """Answer from everything that a search finds, and keep the reply under its question."""
@@ -124,7 +133,7 @@ class OneMemory:
 
     def forget(self) -> Receipt:
         """Close the fact as the app does; then forget the number, wherever it went."""
-        self.memory.facts.close("contact_phone_number")
+        self.memory.facts.close("phone")
         return self.memory.forget(NUMBER)
 
     def count(self) -> dict[str, int]:
@@ -137,7 +146,7 @@ class OneMemory:
             "messages": kinds.count("message"),
             "search_index": sum(holds(hit.record.text) for hit in found),
             "summaries": kinds.count("summary"),
-            "facts": len(self.memory.facts.history("contact_phone_number")),
+            "facts": len(self.memory.facts.history("phone")),
             "audit_log": len(entries),
             "response_cache": kinds.count("cached"),
         }

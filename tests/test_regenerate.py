@@ -208,6 +208,26 @@ def test_a_summary_of_a_reply_is_rebuilt_after_it(three: Memory) -> None:
     assert (receipt.rebuild_calls, receipt.regenerate_calls) == (1, 2)
 
 
+@pytest.mark.parametrize("rebuild", ["now", "later", "never"])
+def test_a_derivation_of_a_reply_follows_it_now_or_later(three: Memory, rebuild: str) -> None:
+    @three.derivation("digest")
+    def digest(sources: Sequence[Record]) -> str:
+        return "digest of " + " & ".join(one.text for one in sources)
+
+    old = three.derive("digest", sources=[1, 6])
+    _, later = turn(three, "And?", old.id)
+    receipt = three.forget("canaryqzxv", on_dependents="regenerate", rebuild=rebuild)
+    assert receipt.regenerated.keys() == {6, later}
+    three.rebuild()
+    new = three.get(receipt.regenerated[6]).text
+    made = [one.text for one in three.export() if one.text.startswith("digest")]
+    assert made == ([] if rebuild == "never" else [f"digest of {TEA} & {new}"])
+    said = three.get(receipt.regenerated[later]).text
+    assert said == (f"you said: {made[0]} | And?" if rebuild == "now" else "you said: And?")
+    assert not three.scan("canaryqzxv").places
+    assert three.verify().ok
+
+
 def test_a_regenerated_reply_is_forgotten_and_asked_again_like_any_other(three: Memory) -> None:
     (new,) = again(three).values()
     (newer,) = again_by_id(three, 2).values()
