@@ -79,13 +79,24 @@ class Fact(NamedTuple):
         return f"Fact({self.id}, from {self.valid_from:%Y-%m-%d}{until}{marks})"
 
 
-_FACT: LiteralString = (
+_FIELDS: LiteralString = (
     "select f.record, r.text, r.subject, f.since, f.until, f.confidence, r.kind, r.sensitivity, "
-    "r.status from fact f join record r on r.ws = :ws and r.id = f.record where f.ws = :ws"
+    "r.status"
+)
+_FACT: LiteralString = (
+    f"{_FIELDS} from fact f join record r on r.ws = :ws and r.id = f.record where f.ws = :ws"
 )
 _SHOWN: LiteralString = f"{_FACT} and f.shown = 1 and {R_USABLE}"
-_THEN: LiteralString = "f.since <= :moment and f.until > :moment"
+# Of one key or subject: without statistics PostgreSQL would rather go through all that is open.
+_THEN: LiteralString = "f.since <= :moment and f.until + 0 > :moment"
 _IN_ORDER: LiteralString = "order by f.since, f.record"
+# From the facts to their records: of a workspace's records few may be facts.
+_ALL: LiteralString = (
+    "with f as materialized (select record, since, until, confidence from fact "
+    "where ws = :ws and shown = 1 and since <= :moment and until > :moment) "
+    f"{_FIELDS} from f cross join record r where r.ws = :ws and r.id = f.record and {R_USABLE} "
+    f"{_IN_ORDER}"
+)
 
 
 def facts(rows: Sequence[Row]) -> list[Fact]:
@@ -114,7 +125,7 @@ def at(
             ws=ws, about=about, moment=moment, at=now,
         )  # fmt: skip
     else:
-        rows = tx.final(f"{_SHOWN} and {_THEN} {_IN_ORDER}", ws=ws, moment=moment, at=now)
+        rows = tx.final(_ALL, ws=ws, moment=moment, at=now)
     return facts(rows)
 
 
@@ -148,13 +159,26 @@ def several(tx: Tx, scope: Scope, ids: Sequence[int], now: int) -> list[Fact]:
 def waiting(tx: Tx, scope: Scope, now: int) -> list[Fact]:
     """Return what waits for confirmation, oldest first."""
     rows = tx.all(
-        f"{_FACT} and r.status = :waiting "
+        # As the index on what is not in use is made: there are few.
+        f"{_FACT} and (r.status <> 0 or r.retention_until is not null) and r.status = :waiting "
         "and (r.retention_until is null or r.retention_until > :at) order by f.record",
         ws=scope.ws,
         waiting=int(Status.QUARANTINED),
         at=now,
     )
     return facts(rows)
+
+
+def newest(tx: Tx, scope: Scope, limit: int, now: int) -> list[Fact]:
+    """Return the newest of the facts that hold now, oldest first."""
+    rows = tx.all(
+        f"{_SHOWN} and f.since <= :at and f.until > :at "
+        "order by f.since desc, f.record desc limit :limit",
+        ws=scope.ws,
+        at=now,
+        limit=limit,
+    )
+    return facts(rows[::-1])
 
 
 def supports(tx: Tx, ws: int, id_: int) -> list[int]:

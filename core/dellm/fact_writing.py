@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 
 from . import fact_rows, provenance, sequences, storing
 from .database import Scope, Tx
@@ -44,6 +45,13 @@ class Claim:
     def waits(self) -> bool:
         """Whether it is out of every read until it is confirmed: sensitive, and said by nobody."""
         return self.inferred and self.sensitivity is not None
+
+
+class _Stored(NamedTuple):
+    """A record, and whether it says all it was to say: what was redacted on entry states no fact."""
+
+    id: int
+    whole: bool
 
 
 @dataclass(slots=True)
@@ -90,31 +98,29 @@ class Writer:
         groups = [fact_rows.group_of(self.scope, one.key, one.subject) for one in claims]
         values = [fact_rows.digest(self.scope, "value", one.value) for one in claims]
         known = _Known(self, groups, claims)
-        fresh: list[tuple[int, Claim]] = []
-        first = len(said.records)
-        for at, (one, group, value) in enumerate(zip(claims, groups, values, strict=True)):
-            before = known.find(one, group, value)
-            said.records.append(before)
-            said.refused += before is None and known.is_refused(one, group, value)
-            if before is None and not known.is_refused(one, group, value):
-                fresh.append((at, one))
-                known.add(group, value, one, at)
-        made = dict(
-            zip((at for at, _ in fresh), self._store([one for _, one in fresh]), strict=True)
-        )
-        self._insert([(made[at], one, groups[at], values[at]) for at, one in fresh])
-        for at in range(len(claims)):
-            before = said.records[first + at]
-            if at in made:
-                said.records[first + at] = made[at]
-                (said.waiting if claims[at].waits else said.new).append(made[at])
-            elif before is not None and before < 0:  # the same as one of this write
-                said.records[first + at] = made[-before - 1]
-        fact_rows.settle(self.tx, self.scope.ws, {groups[at] for at, _ in fresh})
+        fresh: list[int] = []  # positions of what is to be stored
+        before: list[int | None] = []
+        for at, named in enumerate(zip(claims, groups, values, strict=True)):
+            before.append(known.find(*named))
+            if known.is_refused(*named):
+                said.refused += 1
+            elif before[at] is None:
+                fresh.append(at)
+                known.add(*named, at)
+        made = dict(zip(fresh, self._store([claims[at] for at in fresh]), strict=True))
+        self._insert([(made[at], (claims[at], groups[at], values[at])) for at in fresh])
+        for at, one in enumerate(before):
+            new = made.get(at)
+            if new is not None and new.whole:
+                (said.waiting if claims[at].waits else said.new).append(new.id)
+            said.refused += new is not None and not new.whole
+            same = made[-one - 1].id if one is not None and one < 0 else one
+            said.records.append(same if new is None else new.id)
+        fact_rows.settle(self.tx, self.scope.ws, {groups[at] for at in fresh})
 
-    def _store(self, claims: Sequence[Claim]) -> list[int]:
-        """Store a record for each, with its parents; return their ids."""
-        found: list[int] = []
+    def _store(self, claims: Sequence[Claim]) -> list[_Stored]:
+        """Store a record for each, with its parents."""
+        found: list[_Stored] = []
         for start in range(0, len(claims), storing.AT_ONCE):
             some = claims[start : start + storing.AT_ONCE]
             drafts = [_draft(one) for one in some]
@@ -124,7 +130,10 @@ class Writer:
                 zip(ids, some, strict=True), key=lambda one: one[1].context
             ):
                 self._attach([id_ for id_, _ in same], context)
-            found += ids
+            found += [
+                _Stored(one.id, one.text == draft.text and one.subject == draft.subject)
+                for one, draft in zip(records, drafts, strict=True)
+            ]
         return found
 
     def _attach(self, ids: Sequence[int], context: tuple[int, ...]) -> None:
@@ -147,8 +156,8 @@ class Writer:
         for child in rest:
             sequences.attach_surviving(tx, ws, child, nodes)
 
-    def _insert(self, rows: Iterable[tuple[int, Claim, Group, int]]) -> None:
-        listed = list(rows)
+    def _insert(self, rows: Iterable[tuple[_Stored, tuple[Claim, Group, int]]]) -> None:
+        listed = [(new.id, *rest) for new, rest in rows if new.whole]
         fact_rows.insert(
             self.tx,
             [
@@ -264,7 +273,7 @@ class _Known:
                 return -at - 1
         return None
 
-    def add(self, group: Group, value: int, one: Claim, at: int) -> None:
+    def add(self, one: Claim, group: Group, value: int, at: int) -> None:
         """Note what the write adds."""
         self._fresh.setdefault((group, value), []).append((at, one))
 

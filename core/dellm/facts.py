@@ -327,7 +327,7 @@ class Facts:
     def _known(extractor: Extractor, tx: Tx, scope: Scope, now: int) -> list[Fact]:
         if getattr(extractor, "uses_known", True) is False:
             return []
-        return fact_reading.at(tx, scope, now, None, None, now)[-KNOWN:]
+        return fact_reading.newest(tx, scope, KNOWN, now)
 
     def _keep(
         self,

@@ -14,8 +14,8 @@ create table fact(
   primary key (ws, record)
 );
 create index fact_of on fact(ws, name, subject, since);
-create index fact_about on fact(ws, subject, until) where shown = 1;
-create index fact_until on fact(ws, until) where shown = 1;
+create index fact_about on fact(ws, subject);
+create index fact_until on fact(ws, until);
 
 -- When a statement was said to hold no longer, and the record that says so (0: the program itself).
 create table fact_end(

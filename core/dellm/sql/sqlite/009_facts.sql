@@ -12,10 +12,10 @@ create table fact(
   confidence real not null,
   said_in integer not null,                   -- the message it was extracted from, or 0
   primary key (ws, record)
-) without rowid;
+);                                            -- with rowids: else SQLite would go through all by ws
 create index fact_of on fact(ws, name, subject, since);
-create index fact_about on fact(ws, subject, until) where shown = 1;
-create index fact_until on fact(ws, until) where shown = 1;
+create index fact_about on fact(ws, subject);
+create index fact_until on fact(ws, until);
 
 -- When a statement was said to hold no longer, and the record that says so (0: the program itself).
 create table fact_end(
@@ -24,7 +24,7 @@ create table fact_end(
   closer integer not null,
   at integer not null,
   primary key (ws, record, closer)
-) without rowid;
+);
 create index fact_end_closer on fact_end(ws, closer);
 
 -- The keys that the program declared.
