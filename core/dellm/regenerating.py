@@ -19,6 +19,7 @@ from .context import estimated_tokens
 from .database import Scope, Tx
 from .encoding import decode, encode
 from .errors import InvalidInput
+from .making import versions_of
 from .plan import ON_DEPENDENTS, Asked, Dependent, Plan, in_process
 from .records import Draft, Record, Status
 
@@ -57,20 +58,23 @@ class Asker:
         return made if isinstance(made, str) else None
 
 
-def names(known: Iterable[str], on_dependents: str, mode: str) -> frozenset[str]:
+def names(known: Mapping[str, object], on_dependents: str, mode: str) -> Mapping[str, int | None]:
     """Return the names by which a plan's records may be made anew, that of the replies if wanted.
+
+    With each the version of the derivation of that name, None where it is none.
 
     Raises InvalidInput for a choice there is not, and where a suppression is to be undone later.
     """
     check_choice(on_dependents, ON_DEPENDENTS, "on_dependents=")
+    named = versions_of(known)
     if on_dependents == "erase":
-        return frozenset(known)
+        return named
     if mode == "suppress":
         raise InvalidInput(
             "What is only suppressed is not asked again: undoing it would leave two replies.",
             remedy='Use mode="erase" or mode="redact".',
         )
-    return frozenset(known) | {REPLY}
+    return {**named, REPLY: None}
 
 
 def asker(ask: Ask | None, wanted: Collection[str]) -> Asker | None:
