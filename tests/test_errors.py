@@ -25,6 +25,7 @@ from verbs import found_in, public_verbs
 
 import dellm
 from dellm import (
+    Answers,
     Atom,
     Body,
     Checkpoint,
@@ -247,6 +248,10 @@ VERBS: dict[str, dict[str, Any]] = {
     "elsewhere.same": {"place": "docs", "texts": {"1": "kept"}},
     "elsewhere.noted": {"place": "docs", "names": ["1"]},
     "elsewhere.places": {},
+    "answers.keep": {"question": "text?", "reply": 1, "scope": "s", "ttl": 1.0},
+    "answers.find": {"question": "text?", "context": [1], "thread": "t", "by": "exact"},
+    "answers.sweep": {},
+    "answers.clear": {"scope": "s"},
     "exposures.of": {"ids": [1]},
     "exposures.providers": {"ids": [1]},
     "exposures.queries": {},
@@ -361,6 +366,7 @@ WRONG: tuple[Any, ...] = (
 
 
 GROUPS: dict[str, type] = {
+    "answers": Answers,
     "checkpoints": Checkpoints,
     "conversations": Conversations,
     "elsewhere": Elsewhere,

@@ -69,6 +69,8 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
         )
     history = [one.id for one in memory.export()]
     memory.record(f"zanzibar {canary} noted", context=history * 3, thread="t")
+    memory.answers.keep("zanzibar?", 1)
+    memory.answers.keep("zanzibar?", 1, scope="shared")
     memory.exposures.note([1], model=f"{canary}/m")
     memory.remember("zanzibar to be forgotten", thread="a_b")
     memory.remember("zanzibar to be hidden", thread="a_b")

@@ -14,6 +14,7 @@ import numpy as np
 from lines import loaded, nothing, run, said, state
 
 from dellm import (
+    Answers,
     Atom,
     Checkpoints,
     Conversations,
@@ -49,7 +50,16 @@ NOT_OF_A_WORKSPACE = {
 }
 # The verbs of `memory.checkpoints` are named "checkpoints.get" and so on, as those of `memory.items`.
 GROUPS = {
-    *("checkpoints", "conversations", "elsewhere", "exposures", "facts", "items", "summaries"),
+    *(
+        "answers",
+        "checkpoints",
+        "conversations",
+        "elsewhere",
+        "exposures",
+        "facts",
+        "items",
+        "summaries",
+    ),
 }
 
 
@@ -57,6 +67,7 @@ def public_verbs() -> set[str]:
     """Return the names of the verbs that reach a workspace."""
     own = {name for name in dir(Memory) if not name.startswith("_")}
     grouped = {f"checkpoints.{name}" for name in dir(Checkpoints) if not name.startswith("_")}
+    grouped |= {f"answers.{name}" for name in dir(Answers) if not name.startswith("_")}
     grouped |= {f"items.{name}" for name in dir(Items) if not name.startswith("_")}
     grouped |= {f"elsewhere.{name}" for name in dir(Elsewhere) if not name.startswith("_")}
     grouped |= {f"facts.{name}" for name in dir(Facts) if not name.startswith("_")}
@@ -318,6 +329,18 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         lambda one: m.elsewhere.put("docs", {"zanzibar": one, "more": one}), IDS
     ),
     "elsewhere.drop": lambda m, _: m.elsewhere.drop("docs", ["zanzibar", "more"]),
+    "answers.keep": lambda m, _: each(lambda one: m.answers.keep("zanzibar?", one), IDS),
+    "answers.find": lambda m, _: [
+        attempted(
+            lambda by=by, thread=thread, scope=scope: m.answers.find(
+                "zanzibar", by=by, thread=thread, scope=scope, threshold=-1, same_context=False
+            )
+        )
+        for by in ("exact", "meaning", "both")
+        for thread, scope in ((None, None), ("a%", None), ("t", None), (None, "shared"))
+    ],
+    "answers.sweep": lambda m, _: m.answers.sweep(),
+    "answers.clear": lambda m, _: [m.answers.clear("a"), m.answers.clear()],
     "exposures.note": lambda m, _: m.exposures.note(list(IDS), model="zanzibar/m"),
     "items.put": lambda m, _: each(
         lambda one: m.items.put("store", [Keep(("a%",), "zanzibar", made_of(one))]), (1, 9, 99)

@@ -43,6 +43,7 @@ from .selectors import Match
 from .verify import VerifyReport
 
 if TYPE_CHECKING:
+    from .answers import Answers
     from .assistant import Assistant
     from .bodies import Body
     from .cells import Atom, Cell, Fields, Literal, Many, Place, Sources, Stored, Version, Wrapped
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
 
 # Loaded when first named: an agent that only stores and recalls waits for none of it.
 _LATER = {
+    "answers": ("Answers",),
     "assistant": ("Assistant",),
     "bodies": ("Body",),
     "cells": (
@@ -106,6 +108,7 @@ __getattr__ = lazily(__name__, _HOME)
 
 __all__ = [
     "STRICT",
+    "Answers",
     "Assistant",
     "Atom",
     "Body",

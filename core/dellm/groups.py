@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from .answers import Answers
 from .checkpoints import Checkpoints
 from .conversations import Conversations
 from .elsewhere import Elsewhere
@@ -55,3 +56,8 @@ class Groups(Recall):
     def exposures(self) -> Exposures:
         """What outside models and embedders were sent of this workspace; call it with ids, or without."""
         return Exposures(self._engine, self.id)
+
+    @property
+    def answers(self) -> Answers:
+        """The cached answers of this workspace: given again to the same question, or one that means it."""
+        return Answers(self._engine, self.id)
