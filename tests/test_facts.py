@@ -316,6 +316,21 @@ def test_what_is_inferred_and_sensitive_waits_and_is_in_no_read(memory: Memory) 
     assert memory.verify().ok
 
 
+def test_a_prompt_gets_no_fact_that_is_over_nor_one_twice(memory: Memory) -> None:
+    facts = memory.facts
+    said = memory.remember("something else")
+    facts.state("employer", "Freightly", valid_from=day(1))
+    now = facts.state("employer", "Ledgerly", valid_from=day(2))
+    facts.state("employer", "Ledgerly", valid_from=day(3), context=[said.id])
+    for by in ("keyword", "meaning", "both"):
+        assert memory.context("employer", by=by, k=5, threshold=0.01).ids == [now]
+    assert len(memory.search("employer", by="keyword")) == 3
+    memory.forget(ids=[now])
+    assert [one.record.text for one in memory.context("employer", by="keyword")] == [
+        "employer: Ledgerly"
+    ]
+
+
 # several at once
 
 

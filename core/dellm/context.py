@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from . import provenance, reading, search
+from . import fact_rows, provenance, reading, search
 from .arguments import check_callable, check_choice, check_number, check_whole
 from .database import Filter, Scope, Tx, Vector
 from .encoding import encode
@@ -108,6 +108,8 @@ def _recent(tx: Tx, scope: Scope, thread: str | None, choice: Choice, at: int) -
 
 def _relevant(tx: Tx, scope: Scope, query: Query, choice: Choice, keep: Filter) -> list[Chosen]:
     hits, why = _ranked(tx, scope.ws, query, choice, keep)
+    over = fact_rows.past(tx, scope.ws, [id_ for id_, _ in hits], keep.at) if hits else ()
+    hits = [hit for hit in hits if hit[0] not in over]
     if not hits:
         return []
     best = _cheapest_among_equals(tx, scope.ws, hits, choice.k, absolute=choice.by == "meaning")

@@ -188,6 +188,18 @@ def settle_records(tx: Tx, ws: int, ids: Sequence[int]) -> None:
     settle(tx, ws, {(row[0], row[1]) for row in rows})
 
 
+def past(tx: Tx, ws: int, ids: Sequence[int], at: int) -> set[int]:
+    """Return those of the records that state what does not hold at a moment, or only state it again."""
+    rows = tx.all(
+        "select record from fact where ws = :ws and record in :ids "
+        "and (shown = 0 or since > :at or until <= :at)",
+        ws=ws,
+        ids=list(ids),
+        at=at,
+    )
+    return {row[0] for row in rows}
+
+
 # writing and erasing
 
 
