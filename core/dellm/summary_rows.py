@@ -162,11 +162,18 @@ def in_order(places: Mapping[int, int]) -> list[int]:
     return sorted(places, key=lambda one: (places[one], one))
 
 
-def places(tx: Tx, scope: Scope, ids: Sequence[int]) -> dict[int, int]:
-    """Return where records stand in their thread, by id, whether or not they may be used."""
-    if not ids:
-        return {}
+def sources(
+    tx: Tx, scope: Scope, parts: Sequence[int], at: int
+) -> list[tuple[int, int, int, bool]]:
+    """Return (part, source, place of the source, whether it may be used), in order for each part."""
+    if not parts:
+        return []
     rows = tx.all(
-        "select id, place from record where ws = :ws and id in :ids", ws=scope.ws, ids=list(ids)
+        f"select e.child, e.parent, r.place, {R_USABLE} from edge e "
+        "join record r on r.ws = :ws and r.id = e.parent "
+        "where e.ws = :ws and e.child in :parts and e.pos > 0 order by e.child, e.pos",
+        ws=scope.ws,
+        parts=list(parts),
+        at=at,
     )
-    return {row[0]: row[1] for row in rows}
+    return [(row[0], row[1], row[2], bool(row[3])) for row in rows]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from . import provenance, sequences, storing, summary_rows
 from .database import Scope, Tx
 from .errors import ContextForgotten, StorageError
-from .records import USABLE, Edge
+from .records import USABLE
 from .rolling import TRIES
 from .summarising import OF_MESSAGES, OF_PARTS, Summariser
 from .summary_rows import Moved, Part, Shelf, Stamp
@@ -209,7 +209,10 @@ def bring_up_to_date(shelf: Shelf, summariser: Summariser, shape: Shape) -> None
 
 
 def look(shelf: Shelf, shape: Shape | None = None) -> Tree:
-    """Return the tree as it is; in the shape that its newest part has where none is given."""
+    """Return the tree as it is, with the messages that it should be of.
+
+    Without a shape it is what there is in that of its newest part, and nothing of the messages.
+    """
     at = shelf.at
     with shelf.engine.reading(shelf.workspace) as (tx, scope):
         stamp = shelf.stamp(tx, scope)
@@ -221,7 +224,7 @@ def look(shelf: Shelf, shape: Shape | None = None) -> Tree:
                 tree.parts[spot] = part
             else:
                 tree.others.append(part)
-        _read_sources(tx, scope, tree, at)
+        _read_sources(tx, scope, tree, at, leaves=shape is not None)
         if shape is not None:
             there = summary_rows.messages(tx, scope, shelf.thread, at)
             tree.places |= there
@@ -229,20 +232,17 @@ def look(shelf: Shelf, shape: Shape | None = None) -> Tree:
     return tree
 
 
-def _read_sources(tx: Tx, scope: Scope, tree: Tree, at: int) -> None:
-    """Fill in what the parts were made from."""
-    spots = {part.record: spot for spot, part in tree.parts.items()}
+def _read_sources(tx: Tx, scope: Scope, tree: Tree, at: int, *, leaves: bool) -> None:
+    """Fill in what the parts were made from, the inner ones alone unless `leaves`."""
+    spots = {part.record: spot for spot, part in tree.parts.items() if spot.level or leaves}
     tree.made_of = {spot: [] for spot in tree.parts}
-    for edge in sorted(provenance.edges_into(tx, scope.ws, list(spots)), key=_by_position):
-        if edge.position > 0:
-            tree.made_of[spots[edge.child]].append(edge.parent)
-    leaves = [id_ for spot, some in tree.made_of.items() if spot.level == 0 for id_ in some]
-    tree.places = summary_rows.places(tx, scope, leaves)
-    tree.living = set(summary_rows.usable(tx, scope, leaves, at))
-
-
-def _by_position(edge: Edge) -> tuple[int, int]:
-    return (edge.child, edge.position)
+    for child, parent, place, usable in summary_rows.sources(tx, scope, list(spots), at):
+        spot = spots[child]
+        tree.made_of[spot].append(parent)
+        if spot.level == 0:
+            tree.places[parent] = place
+            if usable:
+                tree.living.add(parent)
 
 
 def _make(shelf: Shelf, summariser: Summariser, tree: Tree) -> None:
