@@ -433,3 +433,95 @@ def test_a_receipt_of_before_is_read_as_it_was(three: Memory) -> None:
         three.receipt(1)
     receipt = three.forget(ids=[2])
     assert (receipt.pending, receipt.to_json()["pending"]) == (0, 0)
+
+
+# new versions
+
+
+def test_records_of_older_versions_are_made_anew_in_bulk(three: Memory) -> None:
+    three.derivation("other")(leaking)
+    low = [three.derive("digest", sources=[one]) for one in (1, 2, 3)]
+    top = three.derive("digest", sources=[low[0].id, low[1].id])
+    beside = three.derive("other", sources=[low[2].id, 1])
+    alone = three.derive("other", sources=[3])
+    reply = three.record("You like tea.", context=[low[0].id])
+    assert three.rederive("digest") == Rebuilt()
+    three.derivation("digest", version=2)(
+        lambda sources: "new: " + " ".join(one.text for one in sources)
+    )
+    seen: list[tuple[int, int]] = []
+    done = three.rederive("digest", progress=lambda at, of: seen.append((at, of)))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert (done.failed, done.pending) == (0, 0)
+    there = {one.id: one for one in three.export()}
+    assert reply.id not in there
+    assert alone.id in there
+    texts = sorted(one.text for one in there.values() if "derivation" in one.metadata)
+    assert texts == sorted(
+        [f"new: {one}" for one in (TEA, SECRET, OSLO, f"new: {TEA} new: {SECRET}")]
+        + [f"said: new: {OSLO} {TEA}", f"said: {OSLO}"]
+    )
+    assert three.derive("digest", sources=[1]).text == f"new: {TEA}"
+    assert {top.id, beside.id} <= set(done.made)
+    assert three.rederive("digest") == Rebuilt()
+    assert three.verify().ok
+    three.forget("canaryqzxv")
+    assert not three.scan("canaryqzxv").places
+    assert three.verify().ok
+
+
+def test_what_cannot_be_made_anew_of_an_older_version_stays_as_it_is(three: Memory) -> None:
+    old = three.derive("digest", sources=[1, 3])
+    above = three.record("Very well.", context=[old.id])
+    three.derivation("digest", version=2)(failing)
+    done = three.rederive("digest")
+    assert (dict(done.made), done.failed, done.pending) == ({}, 1, 1)
+    assert three.get(old.id) == old
+    assert three.get(above.id) == above
+    assert three.receipts() == []
+    three.derivation("digest", version=2)(leaking)
+    assert set(three.rederive("digest").made) == {old.id}
+
+
+def test_what_is_made_anew_of_an_older_version_never_sees_its_text(three: Memory) -> None:
+    """The old function said what its sources did not: nothing of that is left."""
+    three.derivation("digest")(lambda _: "zanzibar")
+    three.derive("digest", sources=[1, 2])
+    given: list[str] = []
+    three.derivation("digest", version=2)(
+        lambda sources: given.extend(one.text for one in sources) or "better"
+    )
+    three.rederive("digest")
+    assert given == [TEA, SECRET]
+    assert not three.scan("zanzibar").places
+
+
+def test_a_source_that_goes_while_a_newer_version_is_made_takes_the_result_along(
+    three: Memory,
+) -> None:
+    three.derive("digest", sources=[1, 2])
+
+    def forgetful(sources: Sequence[Record]) -> str:
+        three.derivation("digest", version=2)(leaking)
+        three.forget("canaryqzxv")
+        return "new " + leaking(sources)
+
+    three.derivation("digest", version=2)(forgetful)
+    three.rederive("digest")
+    assert not three.scan("canaryqzxv").places
+    assert [one.text for one in three.export()] == [TEA, OSLO, f"said: {TEA}"]
+    assert three.verify().ok
+
+
+def test_making_older_versions_anew_can_be_broken_off_and_repeated(three: Memory) -> None:
+    for one in (1, 2, 3):
+        three.derive("digest", sources=[one])
+    three.derivation("digest", version=2)(leaking)
+
+    def stop(done: int, _: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        three.rederive("digest", progress=stop)
+    assert len(three.rederive("digest").made) == 1

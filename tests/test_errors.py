@@ -177,6 +177,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "index": {},
     "derive": {"name": "digest", "sources": [1], "thread": "t", "kind": "summary"},
     "rebuild": {},
+    "rederive": {"name": "digest"},
     "plan": {"what": "kept"},
     "forget": {"what": "kept"},
     "restore": {"receipt": None},

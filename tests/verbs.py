@@ -277,6 +277,10 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         *each(lambda ids: m.derive("zanzibar", sources=ids, thread="a%"), ([1], [9], [99], [-1])),
     ],
     "rebuild": lambda m, _: m.rebuild(),
+    "rederive": lambda m, _: [
+        m.derivation("zanzibar", version=2)(lambda sources: sources[0].text),
+        m.rederive("zanzibar"),
+    ],
     "index": lambda m, _: m.index(),
     "confirm": lambda m, _: each(m.confirm, (1, m.waiting()[0].id if m.waiting() else 2, 99)),
     "reject": lambda m, _: [

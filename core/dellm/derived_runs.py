@@ -11,10 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from . import derivations, derived_jobs, forget
+from . import derivations, derived_jobs, executing, forget, planning
 from .arguments import check_choice
+from .database import Scope, Tx
 from .engine import Engine
-from .making import Derivation, Rebuilder
+from .making import Derivation, Rebuilder, versions_of
+from .plan import STRICT, Plan
+from .receipts import Receipt
+from .selectors import Look, Selector
 
 WHEN = ("now", "later", "never")
 TRIES = 3  # of one job in one run, while its sources change
@@ -95,6 +99,56 @@ def _maker(engine: Engine, job: derived_jobs.Promise) -> Derivation | None:
     found = engine.rebuilders.get(job.name)
     newest = isinstance(found, Derivation) and found.version >= job.version
     return found if isinstance(found, Derivation) and newest else None
+
+
+def rederive(engine: Engine, workspace: str, name: str, progress: Progress | None) -> Rebuilt:
+    """Make anew what older versions of a derivation made; see Memory.rederive."""
+    with engine.reading(workspace) as (tx, scope):
+        maker = derivations.registered(engine, name)
+        at = engine.options.clock()
+        older = derivations.of_older_versions(tx, scope, maker, at)
+    made: dict[int, int] = {}
+    failed = calls = 0
+    for done, id_ in enumerate(older, 1):
+        receipt, tried = _renewed(engine, workspace, id_)
+        calls += tried
+        if receipt is not None:
+            made |= receipt.rebuilt
+        elif tried:
+            failed += 1
+        if progress is not None:
+            progress(done, len(older))
+    with engine.reading(workspace) as (tx, scope):
+        left = derivations.of_older_versions(tx, scope, maker, engine.options.clock())
+    return Rebuilt(made, failed, 0, len(left), calls)
+
+
+def _renewed(engine: Engine, workspace: str, id_: int) -> tuple[Receipt | None, int]:
+    """Make one record anew, by a forget of it that takes what was made of it along."""
+    options = engine.options
+    look = Look(options.region, options.clock())
+    terms = forget.Terms(
+        look,
+        options.repeat_for,
+        engine.database.out_of_reach(),
+        rebuilders=versions_of(engine.rebuilders),
+        providers=options.providers,
+    )
+
+    def planned(tx: Tx, scope: Scope) -> Plan:
+        return planning.make(
+            tx, scope, Selector(ids=(id_,), renewed=True), look, reach=STRICT, suspects=False,
+            shown=False, rebuilders=terms.rebuilders,
+        )  # fmt: skip
+
+    calls = 0
+    for _ in range(TRIES):
+        receipt, tried = executing.renew(engine, workspace, planned, terms, id_)
+        calls += tried
+        if receipt is not None:
+            engine.listeners.tell(receipt)
+            return receipt, calls
+    return None, calls
 
 
 def to_be_used(engine: Engine, rebuild: str) -> dict[str, Rebuilder]:

@@ -96,6 +96,21 @@ class Deriving(Previews):
             check_callable(progress, "progress=")
         return derived_runs.rebuild(self._engine, self.id, progress)
 
+    def rederive(
+        self, name: str, progress: derived_runs.Progress | None = None
+    ) -> derived_runs.Rebuilt:
+        """Make anew, from their sources, the records that older versions of a derivation made.
+
+        Each in a forget of its own, with a receipt: the old text goes, and with it all that was made
+        from it: what derivations made is made anew in turn, replies are erased. A record whose new
+        text fails stays as it is. Can be broken off and repeated; `pending` of the answer are those
+        that are left. `progress(done, total)` is called after each. Raises InvalidInput.
+        """
+        check_text(name, "name")
+        if progress is not None:
+            check_callable(progress, "progress=")
+        return derived_runs.rederive(self._engine, self.id, name, progress)
+
 
 def _check_name(name: str, what: str) -> None:
     check_text(name, "name")

@@ -41,6 +41,26 @@ def rebuild_and_execute(
                 return forget.execute(tx, scope, plan, version, complete)
 
 
+def renew(
+    engine: Engine, workspace: str, planned: Planned, terms: forget.Terms, id_: int
+) -> tuple[Receipt | None, int]:
+    """Do what a plan says if it gives a record a new text; else, or when that is stale, nothing.
+
+    Returns the receipt, None where nothing was done, and how many model calls it took.
+    """
+    before, made = _rebuilt(engine, workspace, planned, terms)
+    if id_ not in made.texts:
+        return None, made.calls
+    with engine.writing(workspace, durable=True) as (tx, scope):
+        version = forget.lock(tx, scope.ws)
+        same = before is not None and before.version in {version, version - 1}
+        plan = before if before is not None and same else planned(tx, scope)
+        if made.is_stale(plan):
+            return None, made.calls
+        receipt = forget.execute(tx, scope, plan, version, replace(terms, rebuilds=made))
+    return receipt, made.calls
+
+
 def _rebuilt(
     engine: Engine, workspace: str, planned: Planned, terms: forget.Terms
 ) -> tuple[Plan | None, rebuilding.Rebuilds]:

@@ -184,9 +184,10 @@ def _found(
     before = {id_: provenance.context_of(tx, scope.ws, id_) for id_ in asking}
     going = set(plan.ids)
     groups = {id_: _copies(tx, scope.ws, id_) for id_ in asking}
-    made = {id_ for id_ in asking if not going.isdisjoint(before[id_])}
+    renewed = {one.id for one in plan.matches} if plan.selector.renewed else set[int]()
+    made = {id_ for id_ in asking if id_ in renewed or not going.isdisjoint(before[id_])}
     beside = {id_ for id_ in asking if not made.isdisjoint(groups[id_])}
-    found = {one.id for one in plan.matches if plan.selector.by_content(one.id)}
+    found = {one.id for one in plan.matches if plan.selector.by_content(one.id)} | renewed
     matches = {one.id for one in plan.matches} - (beside & found)
     twins = {
         id_: sorted(groups[id_] & asking - {id_})

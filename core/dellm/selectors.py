@@ -64,6 +64,7 @@ class Selector:
     vector: Vector | None = field(default=None, repr=False, compare=False)
     matched: tuple[Match, ...] | None = None  # of a plan made before: its matches, by id
     named: tuple[int, ...] = ()  # those of `matched` that were not found by what they say
+    renewed: bool = False  # the matches are made anew themselves, as if a source of theirs went
 
     @property
     def guesses(self) -> bool:
