@@ -6,6 +6,7 @@ lines. An order is {"url", "verb", "how", "kill"}: the child does the verb and s
 
 - how="statement": just before its n-th statement (SQLite) or round trip to the server (PostgreSQL)
 - how="write": in the middle of its n-th write to a file, of which half reaches it (SQLite)
+- how="call": in its n-th call of a derivation's function
 
 The answer is {"killed", "count", "failed"}: whether it died, else how many statements or writes there
 were, and whether the verb raised.
@@ -19,7 +20,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import apsw
@@ -32,7 +33,7 @@ import dellm.embedding.hashing
 import dellm.forget
 import dellm.postgres
 import dellm.sqlite  # noqa: F401
-from dellm import Memory
+from dellm import Memory, Record
 
 
 class Fuse:
@@ -106,15 +107,30 @@ VERBS: dict[str, Callable[[Memory], object]] = {
     "forget": lambda memory: memory.forget(thread="doomed", scrub=False),
     "redact": lambda memory: memory.forget("Kingsbury", mode="redact", scrub=False),
     "scrub": lambda memory: memory.scrub(),
+    "put off": lambda memory: memory.forget("canaryqzxv", rebuild="later", scrub=False),
+    "rebuild": lambda memory: memory.rebuild(),
+    "rederive": lambda memory: memory.rederive("digest"),
 }
+
+
+def register(memory: Memory, fuse: Fuse | None) -> None:
+    """Register a derivation that says all that its sources say, version 2 for "rederive"."""
+
+    def joined(sources: Sequence[Record]) -> str:
+        if fuse is not None and fuse.burn():
+            die()
+        return "said: " + " ".join(one.text for one in sources)
+
+    memory.derivation("digest", version=2)(joined)
 
 
 def carry_out(order: dict[str, Any]) -> int:
     """Do the verb; return how many events there were."""
     fuse = Fuse(order["kill"])
-    files = within_writes(fuse) if order["how"] == "write" else None
+    _files = within_writes(fuse) if order["how"] == "write" else None
     memory = Memory.open(order["url"], embedder="hashing", scrub_below=0).workspace("alex")
-    if files is None:
+    register(memory, fuse if order["how"] == "call" else None)
+    if order["how"] == "statement":
         before_statements(fuse, memory)
     fuse.lit = True
     VERBS[order["verb"]](memory)
