@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import LiteralString, NamedTuple
 
@@ -90,6 +90,13 @@ _SHOWN: LiteralString = f"{_FACT} and f.shown = 1 and {R_USABLE}"
 # Of one key or subject: without statistics PostgreSQL would rather go through all that is open.
 _THEN: LiteralString = "f.since <= :moment and f.until + 0 > :moment"
 _IN_ORDER: LiteralString = "order by f.since, f.record"
+_BY: Mapping[tuple[str, ...], LiteralString] = {
+    ("name", "about"): (
+        f"{_SHOWN} and f.name = :name and f.subject = :about and {_THEN} {_IN_ORDER}"
+    ),
+    ("name",): f"{_SHOWN} and f.name = :name and {_THEN} {_IN_ORDER}",
+    ("about",): f"{_SHOWN} and f.subject = :about and {_THEN} {_IN_ORDER}",
+}
 # From the facts to their records: of a workspace's records few may be facts.
 _ALL: LiteralString = (
     "with f as materialized (select record, since, until, confidence from fact "
@@ -108,25 +115,15 @@ def at(
     tx: Tx, scope: Scope, moment: int, key: str | None, subject: str | None, now: int
 ) -> list[Fact]:
     """Return the facts that hold at a moment, oldest first; the last statement of a transaction."""
-    ws, about = scope.ws, fact_rows.digest(scope, "subject", subject)
-    if key is not None and subject is not None:
-        rows = tx.final(
-            f"{_SHOWN} and f.name = :name and f.subject = :about and {_THEN} {_IN_ORDER}",
-            ws=ws, name=fact_rows.digest(scope, "key", key), about=about, moment=moment, at=now,
-        )  # fmt: skip
-    elif key is not None:
-        rows = tx.final(
-            f"{_SHOWN} and f.name = :name and {_THEN} {_IN_ORDER}",
-            ws=ws, name=fact_rows.digest(scope, "key", key), moment=moment, at=now,
-        )  # fmt: skip
-    elif subject is not None:
-        rows = tx.final(
-            f"{_SHOWN} and f.subject = :about and {_THEN} {_IN_ORDER}",
-            ws=ws, about=about, moment=moment, at=now,
-        )  # fmt: skip
-    else:
-        rows = tx.final(_ALL, ws=ws, moment=moment, at=now)
-    return facts(rows)
+    ws = scope.ws
+    if key is None and subject is None:
+        return facts(tx.final(_ALL, ws=ws, moment=moment, at=now))
+    asked: dict[str, object] = {}
+    if key is not None:
+        asked["name"] = fact_rows.digest(scope, "key", key)
+    if subject is not None:
+        asked["about"] = fact_rows.digest(scope, "subject", subject)
+    return facts(tx.final(_BY[tuple(asked)], ws=ws, moment=moment, at=now, **asked))
 
 
 def history(tx: Tx, scope: Scope, key: str, subject: str | None, now: int) -> list[Fact]:

@@ -7,11 +7,10 @@ said, the caller has locked the workspace.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from .database import Row, Scope, Tx
 from .encoding import decode, encode
@@ -41,14 +40,19 @@ class Stated(NamedTuple):
 
 def normal(said: str | None) -> str:
     """Return a key, value or name as it is compared: without case, or how often spaces stand."""
-    return " ".join(unicodedata.normalize("NFC", said or "").casefold().split())
+    said = said or ""
+    folded = said.lower() if said.isascii() else normalize("NFC", said).casefold()
+    return " ".join(folded.split())
 
 
-def digest(scope: Scope, *said: str | None) -> int:
-    """Return 63 bits of a digest under the workspace's key of what is said, in normal form."""
-    parts = [normal(one).encode("utf-8", "surrogatepass") for one in said]
-    framed = b"fact:" + b"".join(len(one).to_bytes(8, "big") + one for one in parts)
-    return int.from_bytes(hmac.digest(scope.secret, framed, hashlib.sha256)[:8], "big") >> 1
+def digest(scope: Scope, kind: str, said: str | None) -> int:
+    """Return 63 bits of a digest under the workspace's key of what is said, in normal form.
+
+    `kind` is "key", "subject" or "value": the same said as another kind has another digest.
+    """
+    data = f"{kind}:{normal(said)}".encode("utf-8", "surrogatepass")
+    made = blake2b(data, digest_size=8, key=scope.secret, person=b"dellm fact")
+    return int.from_bytes(made.digest(), "big") >> 1
 
 
 def group_of(scope: Scope, key: str, subject: str | None) -> Group:
