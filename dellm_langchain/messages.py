@@ -374,4 +374,20 @@ def draft_of(message: BaseMessage, thread: str, serde: SerializerProtocol) -> Dr
         framework_id=kept.framework_id,
         payload=kept.payload,
         metadata=kept.metadata,
+        model=model_of(message),
     )
+
+
+def model_of(message: BaseMessage) -> str | None:
+    """Return "provider/model" of the model that a message says it is from, None where it says none.
+
+    A provider that is not named is "unknown".
+    """
+    said = message.__dict__.get("response_metadata")
+    if not said or not isinstance(message, lc.AIMessage) or not isinstance(said, dict):
+        return None
+    names = [said.get(one) for one in ("model_name", "model", "model_id")]
+    name = next((one for one in names if isinstance(one, str) and one.strip()), None)
+    provider = said.get("model_provider")
+    known = isinstance(provider, str) and provider.strip() and "/" not in provider
+    return None if name is None else f"{provider if known else 'unknown'}/{name}"

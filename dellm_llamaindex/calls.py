@@ -34,16 +34,20 @@ class Calls:
     def __init__(self) -> None:
         self._by_span: OrderedDict[str, list[Call]] = OrderedDict()
 
-    def chat(self, span: str | None, messages: Sequence[ChatMessage]) -> None:
-        """Note that a model was sent messages."""
+    def chat(
+        self, span: str | None, messages: Sequence[ChatMessage], model: str | None = None
+    ) -> None:
+        """Note that a model, "provider/model", was sent messages."""
         scope = scopes.at(span) or current()
-        self._begin(span, _given(messages), prompted(messages, scope), scope)
+        output = prompted(messages, scope)
+        output.model = model
+        self._begin(span, _given(messages), output, scope)
 
-    def complete(self, span: str | None, prompt: str) -> None:
+    def complete(self, span: str | None, prompt: str, model: str | None = None) -> None:
         """Note that a model was sent a text: made from whatever its scope has read."""
         if self._outer(span) is None:  # else the messages that the text was made from are known
             scope = scopes.at(span) or current()
-            output = Output(everything(scope), guessed=not known_to_be_all(scope))
+            output = Output(everything(scope), guessed=not known_to_be_all(scope), model=model)
             self._begin(span, (hash(prompt),), output, scope)
 
     def _begin(

@@ -60,7 +60,7 @@ class Output:
     `calls` are the ids of the tool calls that a reply makes; `answers` is the one that a result
     answers. `stored` are the records it became, by workspace. `standins` are records without any
     content that stand for it there, where something made from it was stored before it was.
-    `guessed`: it may be made from less than `made` says.
+    `guessed`: it may be made from less than `made` says. `model` is who made a reply, "provider/model".
     """
 
     made: Flow
@@ -70,3 +70,4 @@ class Output:
     stored: dict[Owner, int] = field(default_factory=dict)
     standins: dict[Owner, int] = field(default_factory=dict)
     guessed: bool = False
+    model: str | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.schema import BaseNode
@@ -154,6 +154,9 @@ class _Making:
         if self._is_given(message):
             one.inexact = True
             self._given.append(one)
+        models = [output.model for output in one.outputs if output.model]
+        if models:
+            one.draft = replace(draft, model=models[0])
         self.made.append(one)
         for output in one.outputs:
             self.by_output.setdefault(output, one)

@@ -8,6 +8,7 @@ read around it.
 from __future__ import annotations
 
 import inspect
+import re
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -39,6 +40,7 @@ from .replies import leftovers, whose
 from .scopes import Scope, current, guard, scopes, took
 from .tags import digest_of, tag_of
 
+_PROVIDER = re.compile(r"[_-]?(?:llm|like|chat|multi_?modal|responses)$", re.IGNORECASE)
 _TURNS = (BaseChatEngine, Workflow)
 _once = threading.Lock()
 
@@ -172,6 +174,19 @@ def _take_nodes(scope: Scope | None, nodes: object, *, found: bool = False) -> N
     took(flow, scope)
 
 
+def model_of(said: object) -> str | None:
+    """Return "provider/model" of a model as its events describe it, None where they do not name it.
+
+    The provider is what its class is called, "openai" for "openai_llm"; its address is not said.
+    """
+    if not isinstance(said, dict):
+        return None
+    name, kind = said.get("model_name"), said.get("class_name")
+    if not isinstance(name, str) or not isinstance(kind, str) or not name.strip():
+        return None
+    return f"{_PROVIDER.sub('', kind).lower().replace('/', '_') or 'unknown'}/{name}"
+
+
 class Events(BaseEventHandler):
     """Takes in what models were sent and said, and what was retrieved."""
 
@@ -180,11 +195,11 @@ class Events(BaseEventHandler):
         if isinstance(event, LLMChatInProgressEvent):
             calls.said(event.span_id, event.messages, event.response)
         elif isinstance(event, LLMChatStartEvent):
-            calls.chat(event.span_id, event.messages)
+            calls.chat(event.span_id, event.messages, model_of(event.model_dict))
         elif isinstance(event, LLMChatEndEvent):
             calls.ended(event.span_id, event.messages, event.response)
         elif isinstance(event, LLMCompletionStartEvent):
-            calls.complete(event.span_id, event.prompt)
+            calls.complete(event.span_id, event.prompt, model_of(event.model_dict))
         elif isinstance(event, LLMCompletionEndEvent):
             calls.completed(event.span_id, event.prompt, event.response)
         elif isinstance(event, RetrievalEndEvent):

@@ -148,7 +148,9 @@ class Answers:
         if by == "exact":
             return
         items = self._items.search(FAMILY, space, limit=MOST)
+        # One whose text was redacted has no vector.
         same = [one for one in items if one.record.metadata.get("embedder") == self._space()]
+        same = [one for one in same if one.record.payload]
         if not same:
             indexing.needed(self._engine)
             return

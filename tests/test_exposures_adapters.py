@@ -1,0 +1,121 @@
+"""Which model a framework's reply is from is on its record, and so who was sent its prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_openai import ChatOpenAI
+from llama_index.core.base.llms.types import ChatMessage, LLMMetadata
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_models import RepeatingChat
+from openai_server import OpenAIServer
+
+from dellm import Memory
+from dellm_langchain import DeLLMChatMessageHistory, DeLLMSaver
+from dellm_langchain.messages import model_of
+from dellm_llamaindex import DeLLMMemory, taps
+
+
+def exposed(memory: Memory) -> set[tuple[str, str, str]]:
+    texts = {one.id: one.text for one in memory.export()}
+    return {(texts[one.record], one.host, one.model) for one in memory.exposures()}
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_an_agents_reply_names_its_model(
+    url: str, opened: Callable[..., Memory], streaming: bool
+) -> None:
+    memory = opened(url).workspace("alex")
+    with OpenAIServer(reply=lambda _: "hello Ada") as server:
+        model = ChatOpenAI(model="gpt-x", base_url=server.url, api_key="none", streaming=streaming)
+        agent: Any = create_agent(model, [], checkpointer=DeLLMSaver(memory))
+        config = {"configurable": {"thread_id": "t"}}
+        for text in ("I am Ada", "who am I"):
+            agent.invoke({"messages": [("user", text)]}, config)
+    assert exposed(memory) == {
+        (text, "openai", "gpt-x") for text in ("I am Ada", "hello Ada", "who am I")
+    }
+    receipt = memory.forget("Ada", scrub=False)
+    assert [(one.provider, one.model) for one in receipt.providers] == [("openai", "gpt-x")]
+    assert receipt.providers[0].until is not None
+
+
+def test_a_history_keeps_the_model_of_its_messages(url: str, opened: Callable[..., Memory]) -> None:
+    memory = opened(url).workspace("alex")
+    history = DeLLMChatMessageHistory(memory, "t")
+    said = {"model_provider": "anthropic", "model_name": "claude"}
+    history.add_messages([HumanMessage("hi"), AIMessage("hello", response_metadata=said)])
+    assert [one.model for one in memory.history("t")] == [None, "anthropic/claude"]
+    assert history.messages[1].response_metadata == said
+
+
+@pytest.mark.parametrize(
+    ("said", "model"),
+    [
+        ({}, None),
+        ({"model_name": "m"}, "unknown/m"),
+        ({"model": "org/m", "model_provider": "together"}, "together/org/m"),
+        ({"model_name": "", "model_provider": "openai"}, None),
+        ({"model_name": 3, "model": "m", "model_provider": 3}, "unknown/m"),
+        ({"model_name": "m", "model_provider": "a/b"}, "unknown/m"),
+    ],
+)
+def test_what_a_message_says_of_its_model_may_be_anything(
+    said: dict[str, Any], model: str | None
+) -> None:
+    assert model_of(AIMessage("x", response_metadata=said)) == model
+    assert model_of(HumanMessage("x", response_metadata=said)) is None
+
+
+class Named(RepeatingChat):
+    """A model that says its name, as a provider's client does."""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(is_chat_model=True, model_name="m")
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "example_llm"
+
+    def say(self, messages: Sequence[ChatMessage]) -> ChatMessage:
+        return ChatMessage(role="assistant", content="hello Ada")
+
+
+@pytest.mark.parametrize("way", ["chat", "stream_chat"])
+def test_a_chat_engines_reply_names_its_model(
+    url: str, opened: Callable[..., Memory], way: str
+) -> None:
+    memory = opened(url).workspace("alex")
+    engine = SimpleChatEngine.from_defaults(
+        llm=Named(), memory=DeLLMMemory.from_defaults(memory, "t")
+    )
+    for text in ("I am Ada", "who am I"):
+        if way == "chat":
+            engine.chat(text)
+        else:
+            "".join(engine.stream_chat(text).response_gen)
+    assert exposed(memory) == {
+        (text, "example", "m") for text in ("I am Ada", "hello Ada", "who am I")
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "model"),
+    [
+        ({"class_name": "openai_llm", "model_name": "gpt-x"}, "openai/gpt-x"),
+        ({"class_name": "Anthropic_LLM", "model_name": "claude"}, "anthropic/claude"),
+        ({"class_name": "llm", "model_name": "m"}, "unknown/m"),
+        ({"class_name": "a/b", "model_name": "org/m"}, "a_b/org/m"),
+        ({"class_name": "MockLLM"}, None),
+        ({"class_name": "o", "model_name": " "}, None),
+        ({"model_name": "m"}, None),
+        (None, None),
+    ],
+)
+def test_what_an_event_says_of_its_model_may_be_anything(said: Any, model: str | None) -> None:
+    assert taps.model_of(said) == model
