@@ -59,18 +59,22 @@ class Answers:
         *,
         scope: str | None = None,
         ttl: float | None = None,
-    ) -> int:
+    ) -> int | None:
         """Keep a reply as the answer to a question, in the place of an earlier one; return its entry.
 
         `scope` is who may be given it, such as a user's name: by default only the reply's thread. The
         name itself is not stored. `ttl` is how many minutes it lives. The entry's id is that of a
         record. Where the memory has an embedder, the question is found by its meaning as well.
-        Raises NotFound, ContextForgotten (the reply went meanwhile), EmbedderError, InvalidInput.
+        A question that may not be stored as it is, since it holds a credential, is not kept: None.
+        Raises NotFound, ContextForgotten (the reply went meanwhile), CredentialRefused,
+        EmbedderError, InvalidInput.
         """
         known = [self._record(question).id] if isinstance(question, Record) else []
         asked = question.text if isinstance(question, Record) else question
         _check_question(asked)
         source = self._record(reply)
+        if self._engine.entering.screened([Draft(asked)]) != [Draft(asked)]:
+            return None
         draft = Draft(
             asked,
             role=CACHED,
@@ -148,7 +152,7 @@ class Answers:
         if by == "exact":
             return
         items = self._items.search(FAMILY, space, limit=MOST)
-        # One whose text was redacted has no vector.
+        # One whose question was redacted since has no vector.
         same = [one for one in items if one.record.metadata.get("embedder") == self._space()]
         same = [one for one in same if one.record.payload]
         if not same:
@@ -176,7 +180,7 @@ class Answers:
             draft = Draft(
                 reply.text, role=reply.role, thread=asked.thread, metadata={"answer_of": reply.id}
             )
-            made, numbers = storing.store(tx, scope, [draft], at)
+            made, numbers = storing.store(tx, scope, [draft], at, again=True)
             ids = list(dict.fromkeys([*asked.context, reply.id, item.id]))
             tip: Tip | None = sequences.attach_context(
                 tx, scope, made[0].id, ids, thread, numbers.sequence, engine.tips
