@@ -71,19 +71,28 @@ def remains(
 
 
 def _listed(saver: Saver, graph: Graph, config: Config) -> Iterator[tuple[str, Any]]:
-    # Lists, not generators: a stock saver holds its lock while it is being iterated.
-    for state in list(graph.get_state_history(config)):
+    states, tuples = _lists(saver, graph, config)
+    for state in states:
         yield f"history {state.config}", state
-    for one in list(saver.list(config)):
+    for one in tuples:
         yield f"list {one.config}", one
 
 
+def _lists(
+    saver: Saver, graph: Graph, config: Config
+) -> tuple[list[StateSnapshot], list[CheckpointTuple]]:
+    # Lists, not generators: a stock saver holds its lock while it is being iterated.
+    return list(graph.get_state_history(config)), list(saver.list(config))
+
+
 def _read(saver: Saver, graph: Graph, config: Config) -> Iterator[tuple[str, Any]]:
-    yield from _listed(saver, graph, config)
+    states, tuples = _lists(saver, graph, config)
     yield "head", graph.get_state(config, subgraphs=True)
-    for state in list(graph.get_state_history(config)):
+    for state in states:
+        yield f"history {state.config}", state
         yield f"state {state.config}", graph.get_state(state.config, subgraphs=True)
-    for one in list(saver.list(config)):
+    for one in tuples:
+        yield f"list {one.config}", one
         yield f"tuple {one.config}", saver.get_tuple(one.config)
         channels = sorted({"messages", *one.checkpoint["channel_versions"]})
         found = saver.get_delta_channel_history(config=one.config, channels=channels)

@@ -247,7 +247,7 @@ def test_a_message_of_megabytes_is_remembered_found_and_gone(
     url: str, opened: Callable[..., Memory]
 ) -> None:
     memory = opened(url, embedder=None).workspace("alex")
-    megabytes = 2 if is_postgres(url) else 10
+    megabytes = 2 if is_postgres(url) else 4
     words = (f"w{number % 50_000:x}" for number in range(180_000 * megabytes))
     text = " ".join(words) + " the needle kingsbury-4711 \x00 é"
     assert len(text.encode()) > 950_000 * megabytes

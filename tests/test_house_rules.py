@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,13 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def functions(path: Path) -> Iterator[Function]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, Function):
             yield node
 
@@ -72,7 +78,7 @@ def public(path: Path) -> Iterator[tuple[str, ast.AST]]:
     """Yield the public functions, classes and methods of a module."""
     if any(part.startswith("_") and part != "__init__.py" for part in path.parts[-2:]):
         return
-    for node in ast.parse(path.read_text("utf-8")).body:
+    for node in parsed(path).body:
         if not isinstance(node, Function | ast.ClassDef) or node.name.startswith("_"):
             continue
         yield node.name, node
@@ -95,9 +101,7 @@ def test_everything_public_says_what_it_does() -> None:
         and not (path.name in SAID_AT_THE_PROTOCOL and "." in name)
     ]
     assert silent == []
-    assert [
-        named(path) for path in MODULES if ast.get_docstring(ast.parse(path.read_text())) is None
-    ] == []
+    assert [named(path) for path in MODULES if ast.get_docstring(parsed(path)) is None] == []
 
 
 PROGRAMS = {"demo.py"}  # run with python -m, and for nothing but their output
@@ -108,7 +112,7 @@ def test_nothing_is_printed_but_by_the_command_line() -> None:
         f"{named(path)}:{node.lineno}"
         for path in MODULES
         if path.name not in PROGRAMS
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in {"print", "breakpoint", "pprint"}
@@ -194,7 +198,7 @@ def test_only_the_two_database_modules_know_a_driver() -> None:
 
 
 def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -214,7 +218,7 @@ def test_every_statement_names_its_workspace() -> None:
         f"{named(path)}:{node.lineno}"
         for path in MODULES
         if path.name not in {"sqlite.py", "sqlite_clean.py", "postgres.py", "postgres_clean.py"}
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(parsed(path))
         if (sql := _literal(node)) is not None
         and re.match(r"\s*(select|insert|update|delete|with)\b", sql)
         and touching.search(sql)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from brute_force import Model
-from raw_tables import connected, statement
+from raw_tables import connected, is_postgres, statement
 
 from dellm import ContextForgotten, Draft, Memory, NotFound, depth
 
@@ -248,12 +248,12 @@ def test_contexts_that_extend_nothing_are_stored_whole_and_reached_all_the_same(
 
 
 @pytest.mark.long
-def test_a_chain_of_five_thousand_is_followed_to_its_end(
+def test_a_chain_of_thousands_is_followed_to_its_end(
     url: str, opened: Callable[..., Memory]
 ) -> None:
     memory = opened(url, scrub_below=0).workspace("alex")
     memory.remember("root")
-    length = 5_000
+    length = 1_000 if is_postgres(url) else 5_000  # each link is a round trip there
     for n in range(1, length):
         memory.record("next", context=[n])
     assert memory.dependents([1]) == list(range(1, length + 1))
