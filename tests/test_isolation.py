@@ -46,6 +46,8 @@ from dellm import (
 pytestmark = pytest.mark.own_database
 
 NAMES = ("a", "ab", "a%", "a_b", "a/b", "%", "A", "a ", "*", "ä", "a\x00b", "'; drop table record")
+# Every verb turns a name into the workspace's number at one place, so that not every name needs all.
+BY_EVERY_VERB = ("a", "a%", "a_b", "%", "a\x00b")
 CORE = Path(dellm.__file__).parent
 SCOPED = (
     *("record", "embedding", "sequence", "edge", "tombstone", "ledger", "residue", "repeat"),
@@ -150,8 +152,8 @@ def test_no_read_verb_returns_or_changes_anything_of_another_workspace(
         for number, name in enumerate(NAMES):
             other = receipts[NAMES[number - 1]]
             seen = set()
-            for call in READING.values():
-                for said in strings(call(memory.workspace(name), other)):
+            for verb in READING if name in BY_EVERY_VERB else ("export", "search", "scan"):
+                for said in strings(READING[verb](memory.workspace(name), other)):
                     seen |= set(re.findall(r"quokka\d\dq", said))
             assert seen == {f"quokka{number:02}q"}, name
         assert rows_of(raw) == before
