@@ -364,6 +364,10 @@ def test_a_model_is_asked_by_a_schema_and_its_facts_are_made_from_the_whole_prom
     assert [(one.id, one.subject, one.sensitivity) for one in waiting] == [
         (found.waiting[0], "Anna", "health")
     ]
+    sent = memory.exposures([*ids, known, now.id])
+    assert {(one.record, one.model) for one in sent} == {
+        (one, "test") for one in (*ids, known, now.id)
+    }
     # Forgetting the fact it was told of takes what was made with it, and opens nothing wrongly.
     memory.forget(ids=[known])
     assert memory.facts() == memory.facts.waiting() == []
@@ -428,5 +432,6 @@ def test_an_endpoint_that_fails_leaves_everything_unread_and_says_nothing_of_it(
             memory.facts.extract(asked, thread="t")
         assert "secretly" not in f"{failed.value} {failed.value.__cause__!r}"
         assert memory.facts() == []
+        assert [one.record for one in memory.exposures()] == [1]  # it was sent all the same
         memory.facts.extract(extractor(server), thread="t")
         assert held(memory.facts()) == {"k": ["v"]}

@@ -331,6 +331,26 @@ def test_a_prompt_gets_no_fact_that_is_over_nor_one_twice(memory: Memory) -> Non
     ]
 
 
+def test_a_fact_that_is_redacted_on_entry_is_none_and_one_that_is_held_waits(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    key = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    memory = opened(url)
+    memory.facts.state_many([Proposed("token", key), Proposed("city", "Paris")])
+    assert shown(memory.facts()) == [("city", "Paris")]
+    assert not memory.scan(key, files=False).places
+    with connected(url) as raw:
+        assert statement(raw, "select count(*) from fact") == [(1,)]
+    memory.close()
+    memory = opened(url, credentials="quarantine")
+    held = memory.facts.state("token", key)
+    assert memory.facts(key="token") == []
+    assert [one.id for one in memory.facts.waiting()] == [held]
+    assert memory.facts.confirm(held).value == key
+    assert shown(memory.facts(key="token")) == [("token", key)]
+    assert memory.verify().ok
+
+
 # several at once
 
 

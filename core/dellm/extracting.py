@@ -55,6 +55,7 @@ class Proposed:
 class Extractor(Protocol):
     """What finds facts. Any function will do; a `name` tells its messages from those of others.
 
+    With an attribute `provider`, the host of a model, it is kept what that was sent: see exposures.
     With an attribute `uses_known` that is False it is given no known facts, and what it finds does
     not depend on them.
     """
@@ -88,6 +89,14 @@ def name_of(extractor: Extractor) -> str:
     if not isinstance(named, str) or not named.strip():
         named = getattr(extractor, "__qualname__", type(extractor).__qualname__)
     return str(named)
+
+
+def seen_by(extractor: Extractor) -> str | None:
+    """Return "provider/model" of an extractor that asks a model; None where it names no provider."""
+    provider = getattr(extractor, "provider", None)
+    if not isinstance(provider, str) or not provider.strip():
+        return None
+    return f"{provider}/{name_of(extractor).removeprefix('openai:')}"
 
 
 def ask(
@@ -164,7 +173,11 @@ def check(one: Proposed) -> None:
 
 
 def claim(
-    one: Proposed, now: int, context: Sequence[int] = (), messages: Sequence[Record] = ()
+    one: Proposed,
+    now: int,
+    context: Sequence[int] = (),
+    messages: Sequence[Record] = (),
+    model: str | None = None,
 ) -> Claim:
     """Return what is to be stored of a proposal, made from `context`. Raises InvalidInput."""
     check(one)
@@ -197,4 +210,5 @@ def claim(
         context=sources,
         said_in=said_in or 0 if by_id else 0,
         messages=frozenset(by_id),
+        model=model,
     )

@@ -14,7 +14,7 @@ from . import fact_rows, provenance, sequences, storing
 from .database import Scope, Tx
 from .fact_dates import OPEN, Run, runs
 from .fact_rows import Group, Stated
-from .records import Draft
+from .records import Draft, Status
 from .sequences import DIRECT, Tip, Tips
 
 CLOSER = "closes"  # the role of a record that says no more than that facts ended
@@ -25,7 +25,7 @@ class Claim:
     """That a key has a value from `since` on, or, with `closes`, has it no longer. Checked before.
 
     `context` are the records that it was made from, `messages` those of them in which it may have
-    been said, `said_in` the one in which it was (0: none). Times are microseconds UTC.
+    been said, `said_in` the one in which it was (0: none), `model` who found it. Times are microseconds UTC.
     """
 
     key: str = field(repr=False)
@@ -40,6 +40,7 @@ class Claim:
     context: tuple[int, ...] = ()
     said_in: int = 0
     messages: frozenset[int] = frozenset()
+    model: str | None = None
 
     @property
     def waits(self) -> bool:
@@ -48,9 +49,10 @@ class Claim:
 
 
 class _Stored(NamedTuple):
-    """A record, and whether it says all it was to say: what was redacted on entry states no fact."""
+    """A record; whether it waits, and whether it is `whole`: redacted on entry it states no fact."""
 
     id: int
+    waits: bool
     whole: bool
 
 
@@ -112,7 +114,7 @@ class Writer:
         for at, one in enumerate(before):
             new = made.get(at)
             if new is not None and new.whole:
-                (said.waiting if claims[at].waits else said.new).append(new.id)
+                (said.waiting if new.waits else said.new).append(new.id)
             said.refused += new is not None and not new.whole
             same = made[-one - 1].id if one is not None and one < 0 else one
             said.records.append(same if new is None else new.id)
@@ -131,7 +133,11 @@ class Writer:
             ):
                 self._attach([id_ for id_, _ in same], context)
             found += [
-                _Stored(one.id, one.text == draft.text and one.subject == draft.subject)
+                _Stored(
+                    one.id,
+                    one.status == Status.QUARANTINED,
+                    one.text == draft.text and one.subject == draft.subject,
+                )
                 for one, draft in zip(records, drafts, strict=True)
             ]
         return found
@@ -234,6 +240,7 @@ def _draft(one: Claim) -> Draft:
         subject=one.subject,
         sensitivity=one.sensitivity,
         quarantined=one.waits,
+        model=one.model,
     )
 
 

@@ -13,10 +13,11 @@ would tell of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from . import extracting, fact_reading, fact_rows, reading, storing
+from . import exposure_rows, extracting, fact_reading, fact_rows, reading, storing
 from .arguments import (
     check_callable,
     check_flag,
@@ -27,10 +28,12 @@ from .arguments import (
     whole_numbers,
 )
 from .database import Scope, Tx
-from .errors import ContextForgotten, InvalidInput, NotFound
+from .errors import ContextForgotten, DellmError, InvalidInput, NotFound
+from .exposures import Exposures
 from .extracting import Extracted, Extractor, Proposed
 from .fact_reading import Fact
 from .fact_writing import Claim, Said, Writer
+from .plan import in_process
 from .records import Context, Record, to_micros
 
 if TYPE_CHECKING:
@@ -263,7 +266,7 @@ class Facts:
         name = extracting.name_of(extractor)
         left = self._unread(thread, records, None if again else name, texts(roles, "roles="))
         done = [
-            self._extract_some(extractor, name, left[start : start + AT_ONCE])
+            self._extract_some(extractor, left[start : start + AT_ONCE])
             for start in range(0, len(left), AT_ONCE)
         ]
         return Extracted(
@@ -292,19 +295,23 @@ class Facts:
             seen = fact_reading.seen(tx, scope, ids, extractor)
         return [one for one in ids if one not in seen]
 
-    def _extract_some(self, extractor: Extractor, name: str, ids: Sequence[int]) -> Extracted:
+    def _extract_some(self, extractor: Extractor, ids: Sequence[int]) -> Extracted:
         calls = 0
         for left in reversed(range(TRIES)):
             messages, known, lists = self._given(extractor, ids)
             if not messages:
                 break
             calls += 1
-            found = extracting.ask(extractor, messages, known, lists)
             try:
-                said = self._keep(found, messages, known, name)
+                found = extracting.ask(extractor, messages, known, lists)
+                said = self._keep(found, messages, known, extractor)
             except ContextForgotten:
+                self._sent(extractor, (*known, *messages))
                 if not left:
                     raise
+            except BaseException:  # it was sent, or may have been, and nothing else will say so
+                self._sent(extractor, (*known, *messages))
+                raise
             else:
                 return Extracted(
                     tuple(said.new), tuple(said.waiting), tuple(said.closed), said.refused,
@@ -334,20 +341,30 @@ class Facts:
         found: Sequence[Proposed],
         messages: Sequence[Record],
         known: Sequence[Fact],
-        name: str,
+        extractor: Extractor,
     ) -> Said:
-        """Store what was found, and that the messages were read."""
+        """Store what was found, that the messages were read, and who was sent them."""
         context = [one.id for one in known] + [one.id for one in messages]
         now = max(to_micros(one.created_at) for one in messages)
-        claims = [extracting.claim(one, now, context, messages) for one in found]
+        model = extracting.seen_by(extractor)
+        claims = [extracting.claim(one, now, context, messages, model) for one in found]
         with self._engine.writing(self.workspace) as (tx, scope):
             storing.lock(tx, scope.ws)
             writer = Writer(tx, scope, self._now(), self._engine.tips)
             fact_reading.require(tx, scope, context)
             said = writer.write(claims)
-            fact_rows.see(tx, scope.ws, [one.id for one in messages], name)
+            fact_rows.see(tx, scope.ws, [one.id for one in messages], extracting.name_of(extractor))
+            if model is not None and not in_process(model):
+                exposure_rows.note(tx, scope.ws, context, (model, False), self._now())
         self._noted(writer)
         return said
+
+    def _sent(self, extractor: Extractor, given: Sequence[Fact | Record]) -> None:
+        """Note what an extractor's model was sent although nothing came of it."""
+        model = extracting.seen_by(extractor)
+        if model is not None:
+            with suppress(DellmError):
+                Exposures(self._engine, self.workspace).note([one.id for one in given], model=model)
 
     def _now(self) -> int:
         return self._engine.options.clock()
