@@ -525,3 +525,55 @@ def test_making_older_versions_anew_can_be_broken_off_and_repeated(three: Memory
     with pytest.raises(KeyboardInterrupt):
         three.rederive("digest", progress=stop)
     assert len(three.rederive("digest").made) == 1
+
+
+# what must not come back
+
+
+@pytest.mark.parametrize(
+    ("asked", "repeated"),
+    [
+        ("canaryqzxv", "The code is CANARYQZXV!"),
+        ("+1 (212) 867-5309", "Ring 212 867 5309 at six."),
+        ("Rosa Quill", "They met ROSA  QUILL."),
+        ("sam@acme.io", "Write to Sam@Acme.IO."),
+    ],
+)
+def test_a_text_that_says_what_was_forgotten_is_not_stored_later_either(
+    asked: str, repeated: str, three: Memory, url: str
+) -> None:
+    told = three.remember(f"It is {asked} now.")
+    three.derive("digest", sources=[1, told.id])
+    receipt = three.forget(asked, rebuild="later")
+    three.derivation("digest")(lambda _: repeated)
+    with connected(url) as raw:
+        assert asked not in repr(rows_of(raw)["rebuild_job"])
+    runs = [three.rebuild() for _ in range(3)]
+    assert [one.failed for one in runs] == [1, 1, 1]
+    assert three.receipt(receipt.number).not_rebuilt == 1
+    assert not three.scan(asked).places
+    # Nothing is left of it once the job is gone, not even its digest.
+    with connected(url) as raw:
+        assert rows_of(raw)["rebuild_job"] == []
+
+
+def test_a_value_that_a_living_source_says_too_may_be_said(three: Memory) -> None:
+    three.remember("Sam's is 212-867-5309.")
+    told = three.remember("Mine is (212) 867-5309.")
+    old = three.derive("digest", sources=[4, told.id])
+    three.forget(ids=[told.id], rebuild="later")
+    assert three.get(three.rebuild().made[old.id]).text == "said: Sam's is 212-867-5309."
+
+
+def test_a_canary_is_nowhere_after_a_forget_that_put_off_and_a_rebuild(three: Memory) -> None:
+    low = three.derive("digest", sources=[1, 2, 3], thread="t")
+    three.derive("digest", sources=[low.id])
+    three.index()
+    # The scan finds it where it is.
+    assert any({2, low.id} < set(one.ids) for one in three.scan("canaryqzxv").places)
+    three.forget("canaryqzxv", rebuild="later")
+    assert not three.scan("canaryqzxv").places
+    three.rebuild()
+    three.index()
+    assert not three.scan("canaryqzxv").places
+    assert three.scan("Oslo").places

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from . import provenance, reading, sequences, storing
-from .database import USABLE, Scope, Tx
+from .database import Scope, Tx
 from .encoding import encode, load_json
 from .engine import Engine
 from .errors import ContextForgotten, DerivationError, InvalidInput
@@ -80,7 +80,9 @@ def _living(tx: Tx, scope: Scope, ids: Sequence[int], at: int) -> list[Record]:
 def _existing(tx: Tx, scope: Scope, fid: str, thread: str | None, at: int) -> Record | None:
     row = tx.one(
         f"select {COLUMNS} from record where ws = :ws and thread = :thread and fid = :fid "
-        f"and {USABLE} order by version desc limit 1",
+        # One that waits for confirmation is there too.
+        "and status in (0, 2, 3) and (retention_until is null or retention_until > :at) "
+        "order by version desc limit 1",
         ws=scope.ws,
         thread=encode(thread or ""),
         fid=encode(fid),

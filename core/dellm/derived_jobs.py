@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from . import derivations, exposure_rows, ledger, reading, sequences, stand_ins, storing
 from .database import Scope, Tx
+from .derived_needles import Digests
 from .encoding import decode, encode
 from .making import Derivation, Made, derived_by
 from .plan import Plan
@@ -23,7 +24,7 @@ GIVES_UP = 3  # attempts after which a job is dropped
 NO_SOURCE = Made(None, 0), "no source"
 _COLUMNS = (
     "id, receipt, name, version, kind, role, thread, place, until, created_at, hidden, places, "
-    "attempts, calls, error"
+    "needles, attempts, calls, error"
 )
 
 
@@ -48,15 +49,19 @@ class Promise:
     hidden: int | None
     places: tuple[tuple[int, int], ...]
     sources: tuple[int, ...]
+    needles: Digests
     attempts: int = 0
     calls: int = 0
     error: str | None = None
 
 
 def promised(
-    tx: Tx, scope: Scope, plan: Plan, left: Mapping[int, Sequence[int]]
+    tx: Tx, scope: Scope, plan: Plan, left: Mapping[int, Sequence[int]], needles: Digests
 ) -> dict[int, Promise]:
-    """Return what is to be kept of records that a plan erases, with the sources of `left`."""
+    """Return what is to be kept of records that a plan erases, with the sources of `left`.
+
+    `needles` are digests of what the new texts must not say.
+    """
     if not left:
         return {}
     stood: dict[int, list[tuple[int, int]]] = {}
@@ -69,7 +74,7 @@ def promised(
     )
     hidden = {row[0]: row[1] for row in rows}
     return {
-        id_: _promise(record, left[id_], stood.get(id_, ()), hidden.get(id_))
+        id_: _promise(record, left[id_], stood.get(id_, ()), hidden.get(id_), needles)
         for id_, record in reading.several(tx, scope, list(left), None).items()
     }
 
@@ -79,12 +84,13 @@ def _promise(
     sources: Sequence[int],
     places: Sequence[tuple[int, int]],
     hidden: int | None,
+    needles: Digests,
 ) -> Promise:
     name, version = derived_by(record.metadata) or ("", 0)
     until = None if record.retention_until is None else to_micros(record.retention_until)
     return Promise(
         record.id, 0, name, version, record.kind, record.role, record.thread, record.place, until,
-        to_micros(record.created_at), hidden, tuple(places), tuple(sources),
+        to_micros(record.created_at), hidden, tuple(places), tuple(sources), needles,
     )  # fmt: skip
 
 
@@ -92,8 +98,9 @@ def write(tx: Tx, ws: int, promises: Mapping[int, Promise], receipt: int) -> Non
     """Store the jobs of a forget."""
     tx.many(
         "insert into rebuild_job(ws, id, receipt, name, version, kind, role, thread, place, until, "
-        "created_at, hidden, places, attempts, calls) values (:ws, :id, :receipt, :name, :version, "
-        ":kind, :role, :thread, :place, :until, :created_at, :hidden, :places, 0, 0)",
+        "created_at, hidden, places, needles, attempts, calls) "
+        "values (:ws, :id, :receipt, :name, :version, :kind, :role, :thread, :place, :until, "
+        ":created_at, :hidden, :places, :needles, 0, 0)",
         [
             {
                 "ws": ws,
@@ -109,6 +116,7 @@ def write(tx: Tx, ws: int, promises: Mapping[int, Promise], receipt: int) -> Non
                 "created_at": one.created_at,
                 "hidden": one.hidden,
                 "places": json.dumps(one.places),
+                "needles": json.dumps(one.needles),
             }
             for one in promises.values()
         ],
@@ -208,10 +216,11 @@ def load(tx: Tx, ws: int, id_: int) -> Promise | None:
     rows = tx.all(
         "select source from rebuild_source where ws = :ws and job = :id order by pos", ws=ws, id=id_
     )
-    places = tuple((sequence, position) for sequence, position in json.loads(row[11]))
+    places, needles = (tuple((a, b) for a, b in json.loads(one)) for one in row[11:13])
     return Promise(
         row[0], row[1], decode(row[2]), row[3], row[4], decode(row[5]), decode(row[6]) or None,
-        row[7], row[8], row[9], row[10], places, tuple(one[0] for one in rows), *row[12:],
+        row[7], row[8], row[9], row[10], places, tuple(one[0] for one in rows), needles,
+        *row[13:],
     )  # fmt: skip
 
 
@@ -254,7 +263,8 @@ def finish(
         retention_until=min(map(to_micros, until), default=None),
     )
     named = derivations.framework_id(scope, maker.name, maker.version, job.kind, job.thread, ids)
-    made = storing.store(tx, scope, [derivations.with_name(tx, scope, draft, named)], at)[0][0]
+    draft = derivations.with_name(tx, scope, draft, named)
+    made = storing.store(tx, scope, [draft], at, again=True)[0][0]
     sequences.attach_surviving(tx, ws, made.id, ids)
     exposure_rows.anew(tx, ws, [made.id], at)
     tx.run(

@@ -8,10 +8,10 @@ once leave one result. What both have made meanwhile is thrown away by the slowe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from . import derivations, derived_jobs, executing, forget, planning
+from . import derivations, derived_jobs, derived_needles, executing, forget, planning
 from .arguments import check_choice
 from .database import Scope, Tx
 from .engine import Engine
@@ -77,6 +77,9 @@ class _Run:
             return _Outcome.WAITS
         made, error = derivations.attempted(maker, sources) if sources else derived_jobs.NO_SOURCE
         self.calls += made.calls
+        region = self.engine.options.region
+        if made.text is not None and derived_needles.carries(scope, made.text, job.needles, region):
+            made, error = replace(made, text=None), "forgotten value"
         with self.engine.writing(self.workspace, durable=True) as (tx, scope):
             forget.lock(tx, scope.ws)
             again = derived_jobs.load(tx, scope.ws, id_)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from . import (
     derivations,
     derived_jobs,
+    derived_needles,
     disclosures,
     erasing,
     exposure_rows,
@@ -216,4 +217,5 @@ def _put_off(
     left = rebuilding.put_off(
         tx, scope, plan, terms.rebuilds, anew, terms.rebuilders, terms.look.at, shortened
     )
-    return derived_jobs.promised(tx, scope, plan, left)
+    needles = rebuilding.forbidden(tx, scope, plan, left, terms.look.region) if left else ()
+    return derived_jobs.promised(tx, scope, plan, left, derived_needles.digests(scope, needles))

@@ -402,3 +402,14 @@ def put_off(
         if kept and id_ in found.derived and id_ not in done:
             left[id_] = kept
     return left
+
+
+def forbidden(
+    tx: Tx, scope: Scope, plan: Plan, left: Sources, region: str
+) -> Sequence[values.Needle]:
+    """Return what texts that are made later of the sources in `left` must not say."""
+    matched = [one.id for at, one in enumerate(plan.matches) if one.spans or at < MOST]
+    known = reading.several(tx, scope, matched, None)
+    sources = {one for some in left.values() for one in some if one not in left}
+    texts = [one.text for one in reading.several(tx, scope, sorted(sources), None).values()]
+    return _needles(plan, known, texts, region)

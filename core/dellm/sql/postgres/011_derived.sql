@@ -14,6 +14,7 @@ create table rebuild_job(
   created_at bigint not null,
   hidden bigint,
   places text collate "C" not null,                       -- JSON: where it stood in values of channels
+  needles text collate "C" not null,                      -- JSON: keyed digests of what its text must not say
   attempts bigint not null,
   calls bigint not null,                   -- of models, in attempts that failed
   error text collate "C",                                 -- class of the last failure

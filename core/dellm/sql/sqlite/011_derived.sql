@@ -14,6 +14,7 @@ create table rebuild_job(
   created_at integer not null,
   hidden integer,
   places text not null,                       -- JSON: where it stood in values of channels
+  needles text not null,                      -- JSON: keyed digests of what its text must not say
   attempts integer not null,
   calls integer not null,                   -- of models, in attempts that failed
   error text,                                 -- class of the last failure
