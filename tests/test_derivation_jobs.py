@@ -8,9 +8,10 @@ from random import Random
 from threading import Barrier
 
 import pytest
+from lines import run, values
 from raw_tables import connected, rows_of
 
-from dellm import Made, Memory, NotFound, Rebuilt, Record, depth
+from dellm import Atom, Made, Many, Memory, NotFound, Rebuilt, Record, depth
 
 SECRET = "My door code is canaryqzxv."
 TEA = "I like tea."
@@ -577,3 +578,23 @@ def test_a_canary_is_nowhere_after_a_forget_that_put_off_and_a_rebuild(three: Me
     three.index()
     assert not three.scan("canaryqzxv").places
     assert three.scan("Oslo").places
+
+
+def test_what_is_made_later_stands_in_checkpoints_where_the_old_one_stood(three: Memory) -> None:
+    old = three.derive("digest", sources=[1, 2], thread="t")
+    run(three).put(messages=Many([1, old.id, 3]), summary=Atom(known=old.id))
+    three.forget("canaryqzxv", rebuild="later")
+    assert values(three) == {"messages": [TEA, OSLO]}
+    three.rebuild()
+    text = f"said: {TEA}"
+    assert values(three) == {"messages": [TEA, text, OSLO], "summary": text}
+    assert three.verify().ok
+
+
+def test_what_is_made_later_stands_in_no_checkpoint_that_was_deleted(three: Memory) -> None:
+    old = three.derive("digest", sources=[1, 2])
+    run(three, "u").put(messages=Many([1, old.id, 3]))
+    three.forget("canaryqzxv", rebuild="later")
+    three.checkpoints.delete_thread("u")
+    assert set(three.rebuild().made) == {old.id}
+    assert three.verify().ok
