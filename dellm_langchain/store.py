@@ -208,14 +208,16 @@ class DeLLMStore(Tenanted, BaseStore):
             found = items.get(FAMILY, names, refresh=refresh)
             yield from ((at, one) for (at, _), one in zip(ops, found, strict=True) if one)
 
-    @staticmethod
-    def _searched(items: Items, batch: Batch, vectors: Vectors) -> Iterator[tuple[int, list[Kept]]]:
+    def _searched(
+        self, items: Items, batch: Batch, vectors: Vectors
+    ) -> Iterator[tuple[int, list[Kept]]]:
         for at, op in batch.searches.items():
             asked = Filter.of(op.filter)
             found = items.search(
                 FAMILY,
                 op.namespace_prefix,
                 near=vectors.queries.get(op.query or ""),
+                embedder=None if self._index is None else self._index.seen_by,
                 where=asked.says,
                 holding=asked.holding,
                 limit=op.limit,
@@ -249,6 +251,7 @@ class DeLLMStore(Tenanted, BaseStore):
             Atom(draft_of(op), made=sources),
             op.ttl,
             [vectors.texts[one] for one in texts],
+            None if self._index is None else self._index.seen_by,
         )
 
     # time to live

@@ -6,6 +6,7 @@ Source of the paths and of what may be given as `embed`: langgraph.store.base, `
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,21 +17,31 @@ from langgraph.store.base import IndexConfig, PutOp, ensure_embeddings, get_text
 from numpy.typing import NDArray
 
 from dellm import Embedder, InvalidInput
+from dellm.exposures import outsider
 
 Vector = NDArray[np.float32]
+_EMBEDS = re.compile(r"_?Embeddings?(Lambda)?$")
+# LangChain's classes for embedders that run in the process that calls them.
+_IN_PROCESS = frozenset(
+    {
+        *("HuggingFaceEmbeddings", "HuggingFaceBgeEmbeddings", "SentenceTransformerEmbeddings"),
+        *("LlamaCppEmbeddings", "FastEmbedEmbeddings", "GPT4AllEmbeddings"),
+        *("FakeEmbeddings", "DeterministicFakeEmbedding"),
+    }
+)
 
 
 class MemoryEmbeddings(Embeddings):
     """The embedder of a memory, as LangChain calls one."""
 
     def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+        self.embedder = embedder
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return a vector for each text. Raises EmbedderError."""
         from dellm.adapting import embed
 
-        rows: list[list[float]] = embed(self._embedder, texts).tolist()
+        rows: list[list[float]] = embed(self.embedder, texts).tolist()
         return rows
 
     def embed_query(self, text: str) -> list[float]:
@@ -76,6 +87,22 @@ class Index:
         if not isinstance(embed, str | Embeddings) and not callable(embed):
             raise InvalidInput("The embed of index= is nothing that embeds.")
         return cls(ensure_embeddings(embed), tuple(fields), dims)
+
+    @property
+    def seen_by(self) -> str:
+        """Who is sent what is embedded, "provider/model": "local/..." where it stays in this process.
+
+        The provider is that of a memory's embedder, else what LangChain's class for it is called.
+        """
+        asked: Any = self.embeddings
+        kind = type(asked).__name__
+        if isinstance(asked, MemoryEmbeddings):
+            found = outsider(asked.embedder)
+            return found[0] if found is not None else f"local/{asked.embedder.name}"
+        names = [getattr(asked, one, None) for one in ("model", "model_name", "model_id")]
+        name = next((one for one in names if isinstance(one, str) and one.strip()), kind)
+        provider = "local" if kind in _IN_PROCESS else _EMBEDS.sub("", kind).lower()
+        return f"{provider or 'unknown'}/{name}"
 
     def texts(self, op: PutOp) -> list[str]:
         """Return what of an item is embedded, one text for each vector; nothing of a deletion."""

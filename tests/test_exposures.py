@@ -19,9 +19,11 @@ from raw_tables import connected, statement
 import dellm
 from dellm import (
     Assistant,
+    Atom,
     Draft,
     EmbedderError,
     InvalidInput,
+    Keep,
     Memory,
     ModelError,
     OpenAIEmbedder,
@@ -442,6 +444,20 @@ def test_a_real_endpoint_is_named_by_its_host(url: str, opened: Callable[..., Me
         memory.index()
     assert [(found.host, found.model) for found in memory.exposures()] == [("127.0.0.1", "small")]
     assert memory.exposures.providers()[0].self_hosted
+
+
+def test_a_value_that_is_tied_to_more_keeps_what_it_was_exposed_to(memory: Memory) -> None:
+    one = memory.remember("one")
+    atom = Atom(Draft("kept", role="item", kind="state"))
+    vectors = [np.ones(2, np.float32)]
+    memory.items.put("store", [Keep(("a",), "k", atom, vectors=vectors, embedder="e.example/m")])
+    assert atom.id is not None
+    (new,) = memory.items.tie([atom.id], [one.id])
+    assert [found.host for found in memory.exposures([new])] == ["e.example"]
+    memory.items.search("store", ("a",), near=vectors[0], embedder="e.example/m")
+    memory.items.search("store", ("a",), near=vectors[0], embedder="local/m")
+    assert [found.count for found in memory.exposures.queries()] == [1]
+    assert memory.verify().ok
 
 
 def test_an_embedder_of_this_process_leaves_nothing(memory: Memory) -> None:

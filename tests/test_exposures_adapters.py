@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_openai import ChatOpenAI
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from llama_index.core.base.llms.types import ChatMessage, LLMMetadata
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_models import RepeatingChat
 from openai_server import OpenAIServer
 
 from dellm import Memory
-from dellm_langchain import DeLLMChatMessageHistory, DeLLMSaver
+from dellm_langchain import DeLLMChatMessageHistory, DeLLMSaver, DeLLMStore
 from dellm_langchain.messages import model_of
 from dellm_llamaindex import DeLLMMemory, taps
 
@@ -119,3 +119,24 @@ def test_a_chat_engines_reply_names_its_model(
 )
 def test_what_an_event_says_of_its_model_may_be_anything(said: Any, model: str | None) -> None:
     assert taps.model_of(said) == model
+
+
+@pytest.mark.parametrize("outside", [True, False])
+def test_what_a_stores_index_embeds_and_asks_is_an_exposure(
+    url: str, opened: Callable[..., Memory], outside: bool
+) -> None:
+    memory = opened(url).workspace("alex")
+    with OpenAIServer() as server:
+        options = {"base_url": server.url, "api_key": "none", "check_embedding_ctx_length": False}
+        embeds = OpenAIEmbeddings(model="small", **options) if outside else None
+        index: Any = None if embeds is None else {"embed": embeds, "dims": server.dimensions}
+        store = DeLLMStore(memory, index=index)
+        store.put(("facts",), "one", {"text": "I am Ada"})
+        store.put(("facts",), "two", {"text": "not embedded"}, index=False)
+        assert len(store.search(("facts",), query="who am I")) == 2
+    found = [(one.host, one.model, one.embeds) for one in memory.exposures()]
+    assert found == ([("openai", "small", True)] if outside else [])
+    assert [one.count for one in memory.exposures.queries()] == ([1] if outside else [])
+    receipt = memory.forget("Ada", scrub=False)
+    assert [one.embeds for one in receipt.providers] == ([True] if outside else [])
+    assert memory.verify().ok

@@ -142,14 +142,14 @@ def leave(tx: Tx, ws: int, ids: Collection[int], dead: Collection[int]) -> None:
     `ids` are records that go and `dead` sequences that no longer hold: their rows and edges are still
     there. Reads the edges that lead to them, and no others.
     """
-    dying = sorted({*ids, *dead})
+    dying = {*ids, *dead}
     replies, rows = _replies(tx, ws, ids), _rows(tx, ws, dead)
     if replies or rows:
-        below = _below(provenance.edges_into(tx, ws, dying))
-        left = [node for node in below if node not in {*ids, *dead}]
+        below = _below(provenance.edges_into(tx, ws, sorted(dying)))
+        left = [node for node in below if node not in dying]
         found = _spread(left, below, replies, rows)
         put(tx, ws, {node: found[node] for node in left if found[node]})
-    tx.later("delete from exposure where ws = :ws and node in :nodes", ws=ws, nodes=dying)
+    tx.later("delete from exposure where ws = :ws and node in :nodes", ws=ws, nodes=sorted(dying))
 
 
 def anew(tx: Tx, ws: int, ids: Collection[int], at: int) -> None:

@@ -128,16 +128,21 @@ def outsider(embedder: Embedder) -> exposure_rows.Who | None:
 
 
 def note_query(engine: Engine, workspace: str, embedder: Embedder) -> None:
-    """Count a query that is about to be sent to an outside embedder.
+    """Count a query that is about to be sent to an embedder, if that is an outside one."""
+    if (who := outsider(embedder)) is not None:
+        count_query(engine, workspace, who[0])
 
-    Not where the workspace was never written to: a search does not create it.
+
+def count_query(engine: Engine, workspace: str, model: str) -> None:
+    """Count a query that is sent to an embedder, "provider/name"; nothing for "local/...".
+
+    Not where the workspace was never written to.
     """
-    who = outsider(embedder)
-    if who is None or not engine.scope(workspace).ws:
+    if in_process(model) or not engine.scope(workspace).ws:
         return
     with engine.writing(workspace) as (tx, scope):
         storing.lock(tx, scope.ws)
-        exposure_rows.asked(tx, scope.ws, who, engine.options.clock())
+        exposure_rows.asked(tx, scope.ws, (model, True), engine.options.clock())
 
 
 def note_embedded(tx: Tx, scope: Scope, embedder: Embedder, ids: Collection[int], at: int) -> None:

@@ -65,6 +65,12 @@ def move(tx: Tx, ws: int, old: int, new: int, *, findable: bool) -> None:
     at = {"ws": ws, "old": old, "new": new}
     tx.later("update item set record = :new where ws = :ws and record = :old", **at)
     tx.later("update item_vector set record = :new where ws = :ws and record = :old", **at)
+    tx.later(
+        "insert into exposure(ws, node, outsider, day, calls, first_at, last_at) "
+        "select ws, cast(:new as bigint), outsider, day, calls, first_at, last_at from exposure "
+        "where ws = :ws and node = :old on conflict (ws, node, outsider, day) do nothing",
+        **at,
+    )
     empty(tx, ws, [old], findable=findable)
 
 

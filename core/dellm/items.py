@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, LiteralString
 
-from . import item_rows, reading
+from . import exposure_rows, exposures, item_rows, reading
 from .arguments import (
     check_callable,
     check_flag,
@@ -36,6 +36,7 @@ from .engine import Engine
 from .errors import InvalidInput
 from .item_search import MOST, Finder, Item, Space, Wanted, Where, between, labels, stored
 from .item_vectors import ItemVectors
+from .plan import in_process
 from .records import HIDDEN, Draft, Record
 from .run_writes import RunWrites
 from .settling import Settling
@@ -51,7 +52,8 @@ class Keep:
     """A value to keep under a name, or with `atom` None one to delete.
 
     `ttl` is how many minutes it lives after it was last written, or read with refresh. `vectors`
-    are one float32 vector of shape (dimensions,) for each indexed field.
+    are one float32 vector of shape (dimensions,) for each indexed field, made by `embedder`,
+    "provider/model": None for one that nobody else runs.
     """
 
     space: Space
@@ -59,6 +61,7 @@ class Keep:
     atom: Atom | None = None
     ttl: float | None = None
     vectors: Sequence[Vector] = field(default=(), repr=False)
+    embedder: str | None = None
 
 
 class Items:
@@ -179,6 +182,7 @@ class Items:
         prefix: Space = (),
         *,
         near: Vector | None = None,
+        embedder: str | None = None,
         where: Where | None = None,
         holding: Sequence[Sequence[str]] = (),
         limit: int = 10,
@@ -188,6 +192,7 @@ class Items:
         """Return the values in a space and below it, the newest first.
 
         With `near`, float32 of shape (dimensions,): the nearest first, then those without vectors.
+        `embedder` is who made it, as in Keep: a query that an outside one was sent is counted.
         `where` says of a record's text whether it counts; it must not call the memory. It is only
         asked of texts that hold one text of each group of `holding`: that the database looks at, which
         is faster. Raises InvalidInput.
@@ -198,8 +203,12 @@ class Items:
             check_whole(one, name)
             if one < 0:
                 raise InvalidInput(f"{name} is negative.")
+        if embedder is not None:
+            check_text(embedder, "embedder=")
         if where is not None:
             check_callable(where, "where=")
+        if near is not None and embedder is not None:
+            exposures.count_query(self._engine, self.workspace, embedder)
         wanted = Wanted(min(offset + limit, MOST), where, _groups(holding))
         taken = self._found(family, prefix, near, wanted)[min(offset, MOST) :]
         if refresh:
@@ -301,6 +310,8 @@ def _check_keep(one: Keep) -> None:
     check_text(one.name, "A name")
     if one.atom is not None:
         check_kind(one.atom, Atom, "atom=")
+    if one.embedder is not None:
+        check_text(one.embedder, "embedder=")
     if one.ttl is not None:
         check_number(one.ttl, "ttl=")
         if abs(one.ttl) > LONGEST:
@@ -330,6 +341,10 @@ def _keep_all(desk: Desk, family: str, keeps: Collection[Keep]) -> None:
     item_rows.drop(desk.tx, [row for row in rows if not row["record"]])
     item_rows.keep(desk.tx, [row for _, row in kept])
     ItemVectors.add(desk.tx, desk.scope.ws, [(row["record"], one.vectors) for one, row in kept])
+    for one, row in kept:
+        if one.vectors and one.embedder is not None and not in_process(one.embedder):
+            who = (one.embedder, True)
+            exposure_rows.note(desk.tx, desk.scope.ws, [row["record"]], who, desk.at)
 
 
 def _row(desk: Desk, family: str, one: Keep) -> dict[str, Any]:
