@@ -344,6 +344,24 @@ def test_a_process_without_the_function_erases_and_the_next_update_makes_it(
 
 
 @FORMS
+def test_it_is_known_who_was_sent_the_messages_also_where_nothing_came_of_it(
+    memory: Memory, model: Copier, update: Callable[[Memory], Summary]
+) -> None:
+    memory.summaries.use(model, model="openai/gpt")
+    ids = say(memory, 1, 2, 3)
+    model.failing = {1}
+    with pytest.raises(ModelError):
+        update(memory)
+    sent = [(one.record, one.host) for one in memory.exposures(ids)]
+    assert sent[0] == (ids[0], "openai")
+    update(memory)
+    summed = now(memory, update).ids
+    assert {one.record for one in memory.exposures()} >= {*ids, *summed}
+    receipt = memory.forget(ids=ids[:1])
+    assert [one.provider for one in receipt.providers] == ["openai"]
+
+
+@FORMS
 def test_callers_at_the_same_time_give_one_summary(
     url: str, opened: Callable[..., Memory], update: Callable[[Memory], Summary]
 ) -> None:

@@ -95,8 +95,19 @@ def _next(shelf: Shelf, summariser: Summariser, seen: _Seen, keep: bool) -> _See
     """Make and store the next version; raises Moved, ContextForgotten, ModelError."""
     given = shelf.records(seen.fresh[: summariser.pace.chunk])
     taken, texts = summariser.piece(given)
-    text = summariser.call(seen.text, texts)
     new = [one.id for one in taken]
+    earlier = [] if seen.text is None else [seen.record]
+    with shelf.sending([*earlier, *new], summariser.model):
+        text = summariser.call(seen.text, texts)
+        made, stamp = _store(shelf, summariser, seen, new, text, keep)
+    # A version that waits for confirmation is not continued.
+    left = seen.fresh[len(new) :] if made.status in USABLE else []
+    return _Seen(stamp, made.id, made.text, [*seen.covered, *new], left)
+
+
+def _store(
+    shelf: Shelf, summariser: Summariser, seen: _Seen, new: Sequence[int], text: str, keep: bool
+) -> tuple[Record, Stamp]:
     with shelf.engine.writing(shelf.workspace) as (tx, scope):
         shelf.expect(tx, scope, seen.stamp)
         if seen.text is not None:
@@ -109,10 +120,7 @@ def _next(shelf: Shelf, summariser: Summariser, seen: _Seen, keep: bool) -> _See
         if kept:
             _keep(shelf, tx, scope, seen.record)
         shelf.name(tx, scope, NEWEST, made[0].id, replaced=not kept)
-        stamp = shelf.stamp(tx, scope)
-    # A version that waits for confirmation is not continued.
-    left = seen.fresh[len(new) :] if made[0].status in USABLE else []
-    return _Seen(stamp, made[0].id, made[0].text, [*seen.covered, *new], left)
+        return made[0], shelf.stamp(tx, scope)
 
 
 def _attach(

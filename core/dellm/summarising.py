@@ -89,26 +89,29 @@ class Summariser:
         check_callable(self.say, "say=")
         if self.model is not None:
             check_text(self.model, "model=")
+            if not self.model.strip():
+                raise InvalidInput("model= is blank.")
         self.pace.check()
 
     def piece(self, messages: Sequence[Record]) -> tuple[list[Record], list[str]]:
         """Return the messages, from the first on, that fit one call, and what is said of them."""
-        texts = self._said(messages)
+        texts = self.said(messages)
         fits = next(iter(self.pace.pieces(texts)), [])
         return list(messages[: len(fits)]), list(fits)
 
-    def summed_up(self, sources: Sequence[Record]) -> str:
-        """Return the summary of one or more messages or parts that continues none; raises as `call`."""
-        return list(self._growing(sources))[-1]
+    def summed_up(self, texts: Sequence[str]) -> str:
+        """Return the summary of one or more texts that continues none; raises as `call`."""
+        return list(self._growing(texts))[-1]
 
-    def _growing(self, sources: Sequence[Record]) -> Iterator[str]:
+    def _growing(self, texts: Sequence[str]) -> Iterator[str]:
         """Yield the summary after each call."""
         made: str | None = None
-        for piece in self.pace.pieces(self._said(sources)):
+        for piece in self.pace.pieces(texts):
             made = self.call(made, piece)
             yield made
 
-    def _said(self, records: Sequence[Record]) -> list[str]:
+    def said(self, records: Sequence[Record]) -> list[str]:
+        """Return what the function is given of messages or parts; ModelError where `say` fails."""
         problem: ModelError | None = None
         try:
             texts = [one.text if is_part(one) else self.say(one) for one in records]
@@ -154,8 +157,12 @@ class Summariser:
 
     def _again(self, sources: Sequence[Record]) -> Made:
         """Return the text and how many calls it took, failed ones too; no text where one fails."""
-        growing = self._growing([one for one in sources if one.role != REPLACED])
         text, calls = None, 0
+        try:
+            texts = self.said([one for one in sources if one.role != REPLACED])
+        except ModelError:
+            return Made(None, 0)
+        growing = self._growing(texts)
         while True:
             try:
                 text = next(growing)

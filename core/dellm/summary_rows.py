@@ -7,7 +7,8 @@ is emptied, as every replaced value is: what was made from it stays tied to what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from . import hiding, item_rows, reading, storing
 from .database import R_USABLE, USABLE, Scope, Tx
 from .encoding import decode, encode
 from .engine import Engine
+from .errors import ContextForgotten, ModelError
+from .exposures import Exposures
 from .item_search import stored
 from .making import ASKS
 from .records import Draft, Record
@@ -30,6 +33,16 @@ class Part(NamedTuple):
     name: str
     record: int
     usable: bool
+
+
+class Span(NamedTuple):
+    """From where to where the messages of a leaf stand in their thread, and how many there are."""
+
+    leaf: int
+    low: int
+    high: int
+    messages: int
+    usable: int
 
 
 class Moved(Exception):
@@ -113,6 +126,16 @@ class Shelf:
         if rows:
             item_rows.delete(tx, scope.ws, FAMILY, rows)
 
+    @contextmanager
+    def sending(self, ids: Sequence[int], model: str | None) -> Iterator[None]:
+        """Note that records were sent to a model for nothing, where what it made is not stored."""
+        try:
+            yield
+        except (Moved, ContextForgotten, ModelError):
+            if model is not None:
+                Exposures(self.engine, self.workspace).note(ids, model=model)
+            raise
+
     def records(self, ids: Sequence[int]) -> list[Record]:
         """Return records in the order of their ids given; raises Moved where one is gone."""
         with self.engine.reading(self.workspace) as (tx, scope):
@@ -140,6 +163,38 @@ def messages(tx: Tx, scope: Scope, thread: str, at: int) -> dict[int, int]:
         at=at,
     )
     return {row[0]: row[1] for row in rows}
+
+
+def unsummed(tx: Tx, scope: Scope, thread: str, leaves: Sequence[int], at: int) -> dict[int, int]:
+    """Return those of the messages from which none of the leaves was made: place by id, in order."""
+    if not leaves:
+        return messages(tx, scope, thread, at)
+    rows = tx.all(
+        f"select id, place from record where ws = :ws and thread = :thread and {USABLE} "
+        f"and kind in ('message', 'tool') and {hiding.among('kept')} and id not in "
+        "(select e.parent from edge e where e.ws = :ws and e.child in :leaves and e.pos > 0) "
+        "order by place, id",
+        ws=scope.ws,
+        thread=encode(thread),
+        leaves=list(leaves),
+        at=at,
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def spans(tx: Tx, scope: Scope, leaves: Sequence[int], at: int) -> list[Span]:
+    """Return where the messages of leaves stand, and how many there are."""
+    if not leaves:
+        return []
+    rows = tx.all(
+        f"select e.child, min(r.place), max(r.place), count(*), sum(case when {R_USABLE} "
+        "then 1 else 0 end) from edge e join record r on r.ws = :ws and r.id = e.parent "
+        "where e.ws = :ws and e.child in :leaves and e.pos > 0 group by e.child",
+        ws=scope.ws,
+        leaves=list(leaves),
+        at=at,
+    )
+    return [Span(*map(int, row)) for row in rows]
 
 
 def usable(tx: Tx, scope: Scope, ids: Iterable[int], at: int) -> dict[int, int]:

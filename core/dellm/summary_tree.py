@@ -11,17 +11,18 @@ to date: then whatever is not made of what it should be is made.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 from . import provenance, sequences, storing, summary_rows
 from .database import Scope, Tx
 from .errors import ContextForgotten, StorageError
-from .records import USABLE
+from .records import USABLE, Record
 from .rolling import TRIES
 from .summarising import OF_MESSAGES, OF_PARTS, Summariser
-from .summary_rows import Moved, Part, Shelf, Stamp
+from .summary_rows import Moved, Part, Shelf, Span, Stamp
 
 FORM = "tree"
 
@@ -57,22 +58,20 @@ class Spot:
 class Tree:
     """What there is of a tree, and the messages that it should be of.
 
-    `made_of` is what each part was made from, in order; `places` where the messages stand, those
-    that are in a part and may not be used any more included; `living` those that may.
+    `made_of` is what the inner parts were made from, in order, and those leaves that may have to be
+    made anew; `spans` tells of all leaves. `places` is where the messages of these stand, and those
+    that are in no leaf, `new`; `living` are those that may be used.
     """
 
     shape: Shape
     stamp: Stamp
     parts: dict[Spot, Part] = field(default_factory=dict)
     made_of: dict[Spot, list[int]] = field(default_factory=dict)
+    spans: dict[int, Span] = field(default_factory=dict)
+    new: list[int] = field(default_factory=list)
     places: dict[int, int] = field(default_factory=dict)
     living: set[int] = field(default_factory=set)
     others: list[Part] = field(default_factory=list)  # of a tree in another shape
-
-    @property
-    def leaves(self) -> list[int]:
-        """The indexes of the leaves there are, ascending."""
-        return sorted(spot.index for spot in self.parts if spot.level == 0)
 
     @property
     def top(self) -> int:
@@ -117,7 +116,7 @@ class Tree:
         covered = max((one.end(self.shape) for one in self.parts if one.level), default=0)
         if leaf < max(covered, self.slots() - 1):
             return True
-        return len(self.made_of.get(Spot(0, leaf), ())) >= self.shape.leaf
+        return leaf in self.spans and self.spans[leaf].messages >= self.shape.leaf
 
     def full_leaves(self) -> int:
         """Return how many leaves, from the first on, are full."""
@@ -126,12 +125,19 @@ class Tree:
 
     # which messages belong into which leaf
 
+    def touched(self) -> set[int]:
+        """Return the leaves that may have to be made anew."""
+        gaps = {at for gap in self._by_gap() for at in gap if at in self.spans}
+        return gaps | {
+            at
+            for at, span in self.spans.items()
+            if span.usable < span.messages or not self.parts[Spot(0, at)].usable
+        }
+
     def wanted_leaves(self) -> dict[int, list[int]]:
         """Return the messages of each leaf that is not made of what it should be, by index."""
-        wanted = {at: list(self.made_of[Spot(0, at)]) for at in self.leaves}
-        known = {id_ for some in wanted.values() for id_ in some}
-        new = [one for one in self._in_order(self.living) if one not in known]
-        for gap, messages in self._by_gap(new).items():
+        wanted = {at: list(self.made_of[Spot(0, at)]) for at in sorted(self.touched())}
+        for gap, messages in self._by_gap().items():
             self._fill(wanted, gap, messages)
         found = {}
         for at, ids in sorted(wanted.items()):
@@ -143,25 +149,19 @@ class Tree:
     def _in_order(self, ids: Iterable[int]) -> list[int]:
         return sorted(ids, key=lambda one: (self.places[one], one))
 
-    def _by_gap(self, new: Iterable[int]) -> dict[tuple[int, int], list[int]]:
-        """Return new messages by the leaves that they are between: indexes, -1 for none.
+    def _by_gap(self) -> dict[tuple[int, int], list[int]]:
+        """Return the new messages by the leaves that they are between: indexes, -1 for none.
 
         One that stands among the messages of a leaf is between that and itself.
         """
-        spans = []
-        for at in self.leaves:
-            places = [self.places[one] for one in self.made_of[Spot(0, at)]]
-            if places:
-                spans.append((min(places), max(places), at))
-        spans.sort()
-        starts, indexes = [one[0] for one in spans], [one[2] for one in spans]
+        spans = sorted((one.low, one.high, at) for at, one in self.spans.items())
         found: dict[tuple[int, int], list[int]] = {}
-        for id_ in new:
+        for id_ in self.new:
             place = self.places[id_]
-            at = bisect_right(starts, place) - 1
-            before = indexes[at] if at >= 0 else -1
+            at = bisect_right(spans, place, key=itemgetter(0)) - 1
+            before = spans[at][2] if at >= 0 else -1
             inside = at >= 0 and place <= spans[at][1]
-            after = indexes[at + 1] if at + 1 < len(indexes) else -1
+            after = spans[at + 1][2] if at + 1 < len(spans) else -1
             found.setdefault((before, before if inside else after), []).append(id_)
         return found
 
@@ -224,25 +224,38 @@ def look(shelf: Shelf, shape: Shape | None = None) -> Tree:
                 tree.parts[spot] = part
             else:
                 tree.others.append(part)
-        _read_sources(tx, scope, tree, at, leaves=shape is not None)
+        inner = [spot for spot in tree.parts if spot.level]
+        _read_sources(tx, scope, tree, inner, at)
         if shape is not None:
-            there = summary_rows.messages(tx, scope, shelf.thread, at)
-            tree.places |= there
-            tree.living |= there.keys()
+            _read_leaves(tx, scope, tree, shelf.thread, at)
     return tree
 
 
-def _read_sources(tx: Tx, scope: Scope, tree: Tree, at: int, *, leaves: bool) -> None:
-    """Fill in what the parts were made from, the inner ones alone unless `leaves`."""
-    spots = {part.record: spot for spot, part in tree.parts.items() if spot.level or leaves}
-    tree.made_of = {spot: [] for spot in tree.parts}
-    for child, parent, place, usable in summary_rows.sources(tx, scope, list(spots), at):
-        spot = spots[child]
-        tree.made_of[spot].append(parent)
-        if spot.level == 0:
-            tree.places[parent] = place
+def _read_sources(tx: Tx, scope: Scope, tree: Tree, wanted: Sequence[Spot], at: int) -> None:
+    """Fill in what parts were made from."""
+    spots = {tree.parts[spot].record: spot for spot in wanted}
+    tree.made_of |= {spot: [] for spot in wanted}
+    for part, source, place, usable in summary_rows.sources(tx, scope, list(spots), at):
+        tree.made_of[spots[part]].append(source)
+        if spots[part].level == 0:
+            tree.places[source] = place
             if usable:
-                tree.living.add(parent)
+                tree.living.add(source)
+
+
+def _read_leaves(tx: Tx, scope: Scope, tree: Tree, thread: str, at: int) -> None:
+    """Fill in where the leaves' messages stand, which are in none, and what those affected are of.
+
+    However long the thread is, only a row for each leaf and those messages are read.
+    """
+    indexes = {part.record: spot.index for spot, part in tree.parts.items() if spot.level == 0}
+    leaves = list(indexes)
+    tree.spans = {indexes[one.leaf]: one for one in summary_rows.spans(tx, scope, leaves, at)}
+    there = summary_rows.unsummed(tx, scope, thread, leaves, at)
+    tree.new = list(there)
+    tree.places |= there
+    tree.living |= there.keys()
+    _read_sources(tx, scope, tree, [Spot(0, one) for one in sorted(tree.touched())], at)
 
 
 def _make(shelf: Shelf, summariser: Summariser, tree: Tree) -> None:
@@ -263,7 +276,27 @@ def _put(
     shelf: Shelf, summariser: Summariser, tree: Tree, spot: Spot, sources: Sequence[int]
 ) -> None:
     """Make and store one part; what was made from an earlier one at its spot is dropped."""
-    text = summariser.summed_up(shelf.records(sources))
+    texts = summariser.said(shelf.records(sources))
+    with shelf.sending(sources, summariser.model):
+        made = _store(shelf, summariser, tree, spot, sources, summariser.summed_up(texts))
+    for one in tree.ancestors(spot):
+        del tree.parts[one], tree.made_of[one]
+    if spot.level == 0:
+        tree.spans[spot.index] = Span(made.id, 0, 0, len(sources), len(sources))
+    tree.others = []
+    tree.parts[spot] = Part(_name(tree.shape, spot), made.id, made.status in USABLE)
+    tree.made_of[spot] = list(sources)
+
+
+def _store(
+    shelf: Shelf,
+    summariser: Summariser,
+    tree: Tree,
+    spot: Spot,
+    sources: Sequence[int],
+    text: str,
+) -> Record:
+    """Store a part in the place of what is at its spot, and drop what is above it."""
     asks = f"{OF_PARTS if spot.level else OF_MESSAGES}{summariser.name}"
     stale = [tree.parts[one] for one in tree.ancestors(spot)] + tree.others
     with shelf.engine.writing(shelf.workspace) as (tx, scope):
@@ -276,11 +309,7 @@ def _put(
         shelf.drop(tx, scope, stale)
         shelf.name(tx, scope, _name(tree.shape, spot), made.id)
         tree.stamp = shelf.stamp(tx, scope)
-    for one in tree.ancestors(spot):
-        del tree.parts[one], tree.made_of[one]
-    tree.others = []
-    tree.parts[spot] = Part(_name(tree.shape, spot), made.id, made.status in USABLE)
-    tree.made_of[spot] = list(sources)
+    return made
 
 
 def _name(shape: Shape, spot: Spot) -> str:
@@ -290,9 +319,3 @@ def _name(shape: Shape, spot: Spot) -> str:
 def _from_name(name: str) -> tuple[Shape, Spot]:
     leaf, fan_out, level, index = map(int, name.split(":"))
     return Shape(leaf, fan_out), Spot(level, index)
-
-
-def sizes(tree: Tree) -> Mapping[int, int]:
-    """Return how many parts there are at each level, the leaves first."""
-    levels = [spot.level for spot in tree.parts]
-    return {one: levels.count(one) for one in sorted(set(levels))}
