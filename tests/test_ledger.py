@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 import pytest
 
 from dellm import Memory
-from dellm.ledger import GENESIS
+from dellm.ledger import GENESIS, LedgerEntry
 from dellm.records import Draft
 
 
@@ -186,3 +186,38 @@ def test_a_body_holds_ids_counts_and_codes_only(audited: Memory) -> None:
         for leaf in leaves(entry.body):
             digest = isinstance(leaf, str) and len(leaf) == 64 and int(leaf, 16) >= 0
             assert digest or leaf in known or isinstance(leaf, int), entry.seq
+
+
+def test_a_scrub_proves_every_forget_since_the_one_before(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    memory = opened(url, scrub_below=0).workspace("alex")
+    numbers = []
+    for count in (2, 1, 3):
+        made = [memory.remember(f"word{count}{one} is said here") for one in range(count)]
+        numbers += [memory.forget(ids=[one.id]).number for one in made]
+        assert {memory.receipt(one).level for one in numbers[-count:]} == {"erased"}
+        assert list(memory.scrub().receipts) == numbers[-count:]
+        assert {one.level for one in memory.receipts()} == {"scrubbed"}
+    assert memory.scrub().receipts == ()
+
+
+def test_a_forget_reads_no_more_of_the_chain_the_longer_it_is(
+    sqlite_url: str, opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = opened(sqlite_url).workspace("alex")
+    read: list[int] = []
+    whole = LedgerEntry.__init__
+
+    def counted(self: LedgerEntry, seq: int, *rest: Any) -> None:
+        read.append(seq)
+        whole(self, seq, *rest)
+
+    monkeypatch.setattr(LedgerEntry, "__init__", counted)
+    counts = []
+    for number in range(12):
+        made = memory.remember(f"word{number} is said here")
+        read.clear()
+        assert memory.forget(ids=[made.id]).level == "scrubbed"
+        counts.append(len(read))
+    assert counts[-1] <= counts[2]

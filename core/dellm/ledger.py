@@ -55,18 +55,29 @@ def head(tx: Tx, ws: int) -> tuple[int, str]:
     return (0, GENESIS) if row is None else (row[0], row[1])
 
 
-def entries(tx: Tx, ws: int, action: str | None = None) -> list[LedgerEntry]:
-    """Return the chain, oldest first; only the entries of one action, if given."""
+def entries(tx: Tx, ws: int, action: str | None = None, after: int = 0) -> list[LedgerEntry]:
+    """Return the chain, oldest first; of one action alone where it is named, from `after` on."""
     rows = tx.all(
         "select seq, at, action, body, previous, digest from ledger where ws = :ws "
-        "and (cast(:only as text) is null or action = :only) order by seq",
+        "and seq > :after and (cast(:only as text) is null or action = :only) order by seq",
         ws=ws,
         only=action,
+        after=after,
     )
     return [
         LedgerEntry(seq, at, action, json.loads(body), previous, digest)
         for seq, at, action, body, previous, digest in rows
     ]
+
+
+def newest(tx: Tx, ws: int, action: str) -> LedgerEntry | None:
+    """Return the newest entry of an action, or None."""
+    row = tx.one(
+        "select seq from ledger where ws = :ws and action = :action order by seq desc limit 1",
+        ws=ws,
+        action=action,
+    )
+    return None if row is None else entry(tx, ws, int(row[0]))
 
 
 def entry(tx: Tx, ws: int, seq: int) -> LedgerEntry | None:

@@ -124,7 +124,7 @@ def read(tx: Tx, ws: int, workspace: str, number: int) -> Receipt:
     entry = ledger.entry(tx, ws, number)
     if entry is None or entry.action not in FORGETS:
         raise NotFound(f"There is no receipt {number} in this workspace.")
-    return _as_of_now(tx, ws, entry, from_entry(entry, workspace, scrubbed(tx, ws)))
+    return _as_of_now(tx, ws, entry, from_entry(entry, workspace, scrubbed(tx, ws, number)))
 
 
 def all_of(tx: Tx, ws: int, workspace: str) -> list[Receipt]:
@@ -154,7 +154,7 @@ def _with_later(tx: Tx, ws: int, receipt: Receipt, put_off: Sequence[int]) -> Re
     )
     pending, calls = (0, 0) if row is None else (int(row[0]), int(row[1]))
     made = dict(receipt.rebuilt)
-    for entry in ledger.entries(tx, ws, "rebuild"):
+    for entry in ledger.entries(tx, ws, "rebuild", after=receipt.number):
         if entry.body["receipt"] == receipt.number:
             calls += entry.body["calls"]
             made |= {entry.body["old"]: entry.body["new"]} if entry.body["new"] else {}
@@ -188,14 +188,25 @@ def _with_copies(tx: Tx, ws: int, receipt: Receipt) -> Receipt:
     return replace(receipt, level=level, out_of_reach=(*receipt.out_of_reach, *said))
 
 
-def scrubbed(tx: Tx, ws: int) -> set[int]:
-    """Return the numbers of the receipts that a scrub has found clean."""
+def scrubbed(tx: Tx, ws: int, after: int = 0) -> set[int]:
+    """Return the numbers of the receipts that scrubs have found clean since entry `after`."""
     return {
         number
-        for entry in ledger.entries(tx, ws)
-        if entry.action == "scrub"
+        for entry in ledger.entries(tx, ws, "scrub", after)
         for number in entry.body["receipts"]
     }
+
+
+def unproved(tx: Tx, ws: int) -> list[int]:
+    """Return the numbers of the receipts of what is erased and no scrub has found clean yet.
+
+    A scrub proves all that there was when it began, so only what came since has to be looked at.
+    """
+    last = ledger.newest(tx, ws, "scrub")
+    proved_to = 0 if last is None else max(last.body["receipts"], default=0)
+    done = scrubbed(tx, ws, proved_to)
+    since = ledger.entries(tx, ws, after=proved_to)
+    return [one.seq for one in since if one.action in {"erase", "redact"} and one.seq not in done]
 
 
 def from_entry(

@@ -37,8 +37,8 @@ def receipt_of(tx: Tx, scope: Scope, plan: Plan) -> Receipt | None:
 def _undone(tx: Tx, scope: Scope, receipt: Receipt) -> bool:
     """Whether a suppression was undone since: then the same plan is to be executed again."""
     return receipt.mode == "suppress" and any(
-        entry.action == "restore" and entry.body["receipt"] == receipt.number
-        for entry in ledger.entries(tx, scope.ws)
+        entry.body["receipt"] == receipt.number
+        for entry in ledger.entries(tx, scope.ws, "restore", after=receipt.number)
     )
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import ledger, receipts, residue
-from .database import Scope, Tx
 from .engine import Engine
 from .errors import UnsupportedHere
 
@@ -62,7 +61,7 @@ def scrub(engine: Engine, name: str, progress: Progress | None = None) -> ScrubR
         return ScrubReport(False, cleaned.steps, obstacle=cleaned.obstacle, out_of_reach=reach)
     with engine.reading(name) as (tx, scope):
         probes, unproved = residue.pending(tx, scope)
-        unproved = sorted({*unproved, *_erased(tx, scope)})
+        unproved = sorted({*unproved, *receipts.unproved(tx, scope.ws)})
     try:
         found = _left_in_files(engine, probes)
     except UnsupportedHere as error:
@@ -79,15 +78,6 @@ def scrub(engine: Engine, name: str, progress: Progress | None = None) -> ScrubR
     return ScrubReport(True, steps, receipts=tuple(unproved), out_of_reach=reach)
 
 
-def _erased(tx: Tx, scope: Scope) -> list[int]:
-    done = receipts.scrubbed(tx, scope.ws)
-    return [
-        entry.seq
-        for entry in ledger.entries(tx, scope.ws)
-        if entry.action in {"erase", "redact"} and entry.seq not in done
-    ]
-
-
 def _left_in_files(engine: Engine, probes: residue.Probes) -> set[int]:
     if not probes.wanted:
         return set()
@@ -102,7 +92,8 @@ def _left_in_files(engine: Engine, probes: residue.Probes) -> set[int]:
 def _settle(engine: Engine, name: str, proved: list[int]) -> None:
     with engine.writing(name, durable=True) as (tx, scope):
         tx.run("update workspace set version = version + 1 where ws = :ws", ws=scope.ws)
-        still = [one for one in proved if one not in receipts.scrubbed(tx, scope.ws)]
+        done = receipts.scrubbed(tx, scope.ws, min(proved, default=0))
+        still = [one for one in proved if one not in done]
         residue.settle(tx, scope.ws, proved)
         if still:
             ledger.append(tx, scope.ws, "scrub", {"receipts": still}, engine.options.clock())
