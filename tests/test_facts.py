@@ -375,6 +375,26 @@ def test_threads_that_state_at_once_leave_one_open_row_for_a_single_key(memory: 
     assert len(memory.facts.history("city")) == 17
 
 
+def test_verifying_finds_facts_that_are_not_what_is_stated(memory: Memory) -> None:
+    said = memory.remember("I live in B")
+    facts = memory.facts
+    facts.state("city", "A", valid_from=day(1))
+    facts.state("city", "B", valid_from=day(2), context=[said.id])
+    facts.close("city", at=day(5))
+    facts.extract(lambda *_: [], records=[said.id])
+    assert memory.verify().ok
+    for damage, problem in (
+        ("update fact set until = until + 1 where shown = 1", "2 fact(s) with other dates"),
+        ("delete from fact", "1 end(s) of facts"),
+        ("insert into fact select ws, 99, 1, 1, 1, 1, 1, 0, 1, 0 from workspace where name = 'alex'",
+         "1 fact(s) stated by no record"),
+        ("update fact_seen set record = 98", "1 mark(s) of extraction"),
+    ):  # fmt: skip
+        with connected(memory.url) as raw:
+            statement(raw, damage)
+        assert any(one.startswith(problem) for one in memory.verify().problems), problem
+
+
 # canary
 
 

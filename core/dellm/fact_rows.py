@@ -15,9 +15,9 @@ from unicodedata import normalize
 from .database import Row, Scope, Tx
 from .encoding import decode, encode
 from .fact_dates import OPEN, Statement, runs
-from .redacting import MARKER
 
 FACTS = ("fact", "inferred")  # the kinds of record that state one
+AT_ONCE = 5_000  # subjects whose facts are checked at a time
 Group = tuple[int, int]  # the digests of a key and of whom it is about
 
 
@@ -159,11 +159,21 @@ def _ends(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, int]:
 
 def settle(tx: Tx, ws: int, groups: Collection[Group]) -> None:
     """Make the dates of the groups' facts those that their statements give now."""
-    if not groups:
-        return
+    changes = _wrong(tx, ws, groups) if groups else ()
+    tx.many(
+        "update fact set shown = :shown, until = :until where ws = :ws and record = :record",
+        [
+            {"ws": ws, "record": id_, "shown": shown, "until": until}
+            for id_, shown, until in changes
+        ],
+    )
+
+
+def _wrong(tx: Tx, ws: int, groups: Collection[Group]) -> list[tuple[int, int, int]]:
+    """Return (record, shown, until) as they should be, of the rows in which they are something else."""
     rows = stated(tx, ws, groups)
     lists = many_of(tx, ws, {name for name, _ in groups})
-    changes: list[dict[str, int]] = []
+    found: list[tuple[int, int, int]] = []
     for group, said in statements(tx, ws, rows).items():
         wanted = {
             record: (int(at == 0), run.until)
@@ -171,13 +181,24 @@ def settle(tx: Tx, ws: int, groups: Collection[Group]) -> None:
             for at, record in enumerate(run.records)
         }
         for row in rows[group]:
-            shown, until = wanted.get(row.record, (0, OPEN))
-            if (shown, until) != (row.shown, row.until):
-                changes.append({"ws": ws, "record": row.record, "shown": shown, "until": until})
-    tx.many(
-        "update fact set shown = :shown, until = :until where ws = :ws and record = :record",
-        changes,
-    )
+            should = wanted.get(row.record, (0, OPEN))
+            if should != (row.shown, row.until):
+                found.append((row.record, *should))
+    return found
+
+
+def unsettled(tx: Tx, ws: int) -> int:
+    """Return how many rows have other dates than their statements give."""
+    keys = tx.all("select distinct name from fact where ws = :ws", ws=ws)
+    found = 0
+    for (name,) in keys:
+        about = tx.all(
+            "select distinct subject from fact where ws = :ws and name = :name", ws=ws, name=name
+        )
+        for start in range(0, len(about), AT_ONCE):
+            groups = {(name, row[0]) for row in about[start : start + AT_ONCE]}
+            found += len(_wrong(tx, ws, groups))
+    return found
 
 
 def settle_records(tx: Tx, ws: int, ids: Sequence[int]) -> None:
@@ -302,84 +323,3 @@ def _refuse(tx: Tx, ws: int, gone: Sequence[Row], asked: Collection[int]) -> Non
     again = sorted({row[4] for row in gone if row[0] not in asked})
     if again:
         tx.run("delete from fact_seen where ws = :ws and record in :ids", ws=ws, ids=again)
-
-
-# what takes an erased record's place
-
-
-def standing(tx: Tx, ws: int, ids: Sequence[int]) -> tuple[list[Row], list[Row]]:
-    """Return the rows of statements that are to get a new version, and their ends: for `stand_in`."""
-    facts = tx.all(
-        "select record, name, subject, since, confidence, said_in from fact "
-        "where ws = :ws and record in :ids",
-        ws=ws,
-        ids=list(ids),
-    )
-    ends = tx.all(
-        "select record, closer, at from fact_end "
-        "where ws = :ws and (record in :ids or closer in :ids)",
-        ws=ws,
-        ids=list(ids),
-    )
-    return facts, ends
-
-
-def stand_in(
-    tx: Tx, scope: Scope, stood: tuple[list[Row], list[Row]], made: Mapping[int, int]
-) -> None:
-    """Let new versions state what is left of the facts that the old ones stated, from the same day.
-
-    One whose key or value was taken states none any more.
-    """
-    facts, ends = stood
-    ws = scope.ws
-    texts = _texts(tx, ws, [made[row[0]] for row in facts if row[0] in made])
-    rows = [
-        {
-            "ws": ws,
-            "record": made[old],
-            "name": name,
-            "subject": subject,
-            "value": digest(scope, "value", value),
-            "since": since,
-            "until": OPEN,
-            "confidence": confidence,
-            "said_in": made.get(said_in, said_in),
-        }
-        for old, name, subject, since, confidence, said_in in facts
-        if old in made
-        for key, value, about in (texts[made[old]],)
-        if group_of(scope, key, about) == (name, subject) and _says_something(value)
-    ]
-    insert(tx, rows)
-    _end_again(tx, ws, ends, made)
-    settle_records(tx, ws, sorted({*made.values(), *(row[0] for row in ends)}))
-
-
-def _texts(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, tuple[str, str, str | None]]:
-    rows = tx.all(
-        "select id, text, subject from record where ws = :ws and id in :ids", ws=ws, ids=list(ids)
-    )
-    found = {}
-    for id_, text, subject in rows:
-        about = None if subject is None else decode(subject)
-        found[id_] = (*read(decode(text), about), about)
-    return found
-
-
-def _says_something(value: str) -> bool:
-    return any(letter.isalnum() for letter in value.replace(MARKER, ""))
-
-
-def _end_again(tx: Tx, ws: int, ends: Iterable[Row], made: Mapping[int, int]) -> None:
-    """Write again when statements ended, those with a new version and by what has one, if they are there."""
-    tx.many(
-        "insert into fact_end(ws, record, closer, at) "
-        "select ws, record, :closer, :at from fact where ws = :ws and record = :record "
-        "and (:closer = 0 or exists (select 1 from record r where r.ws = :ws and r.id = :closer)) "
-        "on conflict (ws, record, closer) do nothing",
-        [
-            {"ws": ws, "record": made.get(old, old), "closer": made.get(closer, closer), "at": at}
-            for old, closer, at in ends
-        ],
-    )

@@ -17,7 +17,7 @@ from . import (
     disclosures,
     erasing,
     exposure_rows,
-    fact_rows,
+    fact_stand_ins,
     hiding,
     item_rows,
     ledger,
@@ -187,13 +187,13 @@ def _replace(
     left = surviving.contexts(tx, scope, plan, versions)
     stood = stand_ins.places(tx, scope.ws, plan, list(versions)) if versions else []
     named = item_rows.standing(tx, scope.ws, list(versions)) if versions else []
-    facts = fact_rows.standing(tx, scope.ws, list(versions)) if versions else ([], [])
+    facts = fact_stand_ins.standing(tx, scope.ws, list(versions)) if versions else ([], [])
     threads = derived_jobs.threads_of(tx, scope.ws, plan)
     rows = erasing.erase(tx, scope, plan, receipt, at)
     made = stand_ins.store(tx, scope, versions, plan.edges, at)
     stand_ins.put_back(tx, scope.ws, stood, made)
     item_rows.stand_in(tx, scope.ws, named, made)
-    fact_rows.stand_in(tx, scope, facts, made)
+    fact_stand_ins.stand_in(tx, scope, facts, made)
     surviving.attach(tx, scope, left, made)
     hiding.settle(tx, scope.ws, plan.ids, made)
     derivations.rename(tx, scope, [made[old] for old in anew])

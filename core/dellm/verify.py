@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import LiteralString
 
-from . import cells, ledger
+from . import cells, fact_rows, ledger
 from .bodies import load_body
 from .cycles import made_from_themselves
 from .database import Scope, Tx
@@ -90,6 +90,22 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
         " select 1 from rebuild_job o where o.ws = :ws and o.id = s.source))",
     ),
     (
+        "fact(s) stated by no record",
+        "select count(*) from fact f where f.ws = :ws and not exists"
+        " (select 1 from record r where r.ws = :ws and r.id = f.record)",
+    ),
+    (
+        "end(s) of facts that nothing states",
+        "select count(*) from fact_end e where e.ws = :ws and not exists"
+        " (select 1 from fact f where f.ws = :ws and f.record = e.record)",
+    ),
+    (
+        "mark(s) of extraction on messages that are gone",
+        "select count(*) from (select record from fact_seen where ws = :ws union all"
+        " select record from fact_refused where ws = :ws) m where not exists"
+        " (select 1 from record r where r.ws = :ws and r.id = m.record)",
+    ),
+    (
         "checkpoint(s) of a line that is not there",
         "select count(*) from checkpoint c where c.ws = :ws and not exists"
         " (select 1 from line l where l.ws = :ws and l.id = c.line)",
@@ -136,6 +152,8 @@ def verify(tx: Tx, scope: Scope) -> VerifyReport:
         row = tx.one(sql, ws=scope.ws)
         if row is not None and row[0]:
             problems.append(f"{row[0]} {what}")
+    if count := fact_rows.unsettled(tx, scope.ws):
+        problems.append(f"{count} fact(s) with other dates than their statements give")
     if count := made_from_themselves(tx, scope.ws):
         problems.append(f"{count} record(s) made from themselves")
     references = _References(tx, scope.ws)
