@@ -598,3 +598,77 @@ def test_what_is_made_later_stands_in_no_checkpoint_that_was_deleted(three: Memo
     three.checkpoints.delete_thread("u")
     assert set(three.rebuild().made) == {old.id}
     assert three.verify().ok
+
+
+def test_a_newer_version_may_say_what_the_older_one_did_of_itself(three: Memory) -> None:
+    three.derivation("digest")(lambda _: "Ring 212-867-5309.")
+    old = three.derive("digest", sources=[1])
+    three.derivation("digest", version=2)(lambda _: "Ring (212) 867-5309, please.")
+    assert set(three.rederive("digest").made) == {old.id}
+
+
+def test_what_a_run_sent_to_an_outside_model_is_known_whatever_came_of_it(three: Memory) -> None:
+    three.derive("digest", sources=[1, 2])
+    three.forget("canaryqzxv", rebuild="later")
+    three.derivation("digest", model="acme/large")(failing)
+    three.rebuild()
+    assert [one.record for one in three.exposures()] == [1]
+
+
+# against a model that knows no database
+
+
+def predicted(world: dict[int, tuple[str, list[int], bool]]) -> list[str]:
+    """Return the texts that derived records must have: of what their living sources say by now."""
+    texts: dict[int, str] = {}
+    for id_, (word, parents, is_derived) in sorted(world.items()):
+        living = [texts[one] for one in parents if one in texts]
+        if is_derived and living:
+            texts[id_] = "said: " + " ".join(living)
+        elif not is_derived:
+            texts[id_] = word
+    return sorted(texts[id_] for id_ in texts if world[id_][2])
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_all_that_can_be_made_anew_is_and_says_all_that_its_sources_say(
+    seed: int, opened: Callable[..., Memory]
+) -> None:
+    chance = Random(seed)
+    memory = opened(":memory:", embedder=None)
+    memory.derivation("digest")(leaking)
+    world: dict[int, tuple[str, list[int], bool]] = {}
+    for number in range(1, 27):
+        parents = chance.sample(sorted(world), min(len(world), chance.choice((0, 0, 2, 3))))
+        if parents and chance.random() < 0.6:
+            id_ = memory.derive("digest", sources=parents).id
+            world.setdefault(id_, ("", parents, True))
+            continue
+        made = memory.record(own(number), context=parents)
+        world[made.id] = (own(number), parents, False)
+    now: dict[int, int] = {}  # where a record of the world is by now, once it was made anew
+    for _ in range(3):
+        here = {now.get(one, one): one for one in world}
+        there = [one.id for one in memory.export()]
+        seeds = chance.sample(there, min(len(there), 1))
+        if not seeds:
+            break
+        taken, going = {here[one] for one in seeds}, {here[one] for one in seeds}
+        for id_, (_, parents, _) in sorted(world.items()):
+            if going.intersection(parents):
+                going.add(id_)
+        lost = taken | {one for one in going if not world[one][2]}
+        world = {
+            id_: (word, [one for one in parents if one not in lost], is_derived)
+            for id_, (word, parents, is_derived) in world.items()
+            if id_ not in lost
+        }
+        receipt = memory.forget(ids=seeds, rebuild=chance.choice(("now", "later")))
+        now |= {here[old]: new for old, new in receipt.rebuilt.items()}
+        if chance.random() < 0.4:
+            pending = {now.get(one, one): one for one in world}
+            now |= {pending[old]: new for old, new in memory.rebuild().made.items()}
+    memory.rebuild()
+    assert memory.rebuild() == Rebuilt()
+    assert sorted(one.text for one in memory.export() if derived(one)) == predicted(world)
+    assert memory.verify().ok

@@ -287,3 +287,26 @@ def test_neither_receipt_nor_audit_nor_plan_holds_content(three: Memory) -> None
     receipt = three.forget(plan)
     said = json.dumps([receipt.to_json(), plan.to_json(), [one.body for one in three.ledger()]])
     assert not any(word in said for word in ("canaryqzxv", "Oslo", "said:"))
+
+
+def sent(memory: Memory) -> dict[int, int]:
+    """Return how many models each record was sent to that are not in this process."""
+    return {one.record: 1 for one in memory.exposures()}
+
+
+def test_what_an_outside_model_was_sent_is_known_whatever_came_of_it(three: Memory) -> None:
+    three.derivation("digest", model="acme/large")(failing)
+    with pytest.raises(DerivationError):
+        three.derive("digest", sources=[1])
+    assert set(sent(three)) == {1}
+    three.derivation("digest", model="acme/large")(
+        lambda sources: (three.forget(ids=[2]), joined(sources))[1]
+    )
+    with pytest.raises(ContextForgotten):
+        three.derive("digest", sources=[2, 3])
+    assert set(sent(three)) == {1, 3}
+    three.derivation("digest", model="local/small")(failing)
+    fourth = three.remember("Four.")
+    with pytest.raises(DerivationError):
+        three.derive("digest", sources=[fourth.id])
+    assert set(sent(three)) == {1, 3}

@@ -13,12 +13,13 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from . import provenance, reading, sequences, storing
+from . import exposure_rows, provenance, reading, sequences, storing
 from .database import Scope, Tx
 from .encoding import encode, load_json
 from .engine import Engine
 from .errors import ContextForgotten, DerivationError, InvalidInput
 from .making import Derivation, Made, counted, derived_by
+from .plan import in_process
 from .records import Draft, Record
 from .storing import COLUMNS
 
@@ -51,11 +52,24 @@ def derive(
         found = _existing(tx, scope, named, thread, at)
     if found is not None:
         return found
-    text = made_text(maker, sources)
+    text = _made_text(engine, workspace, maker, sources)
     draft = drafted(maker, text, sources, thread=thread, kind=kind)
+    try:
+        return _stored(engine, workspace, maker, draft, ids, at)
+    except ContextForgotten:
+        with engine.writing(workspace) as (tx, scope):
+            note_lost(tx, scope, maker, sources, at)
+        raise
+
+
+def _stored(
+    engine: Engine, workspace: str, maker: Derivation, draft: Draft, ids: Sequence[int], at: int
+) -> Record:
+    """Return the record that is there by now, else store the draft as one."""
+    thread = draft.thread
     with engine.writing(workspace) as (tx, scope):
         storing.lock(tx, scope.ws)
-        named = framework_id(scope, maker.name, maker.version, kind, thread, ids)
+        named = framework_id(scope, maker.name, maker.version, draft.kind, thread, ids)
         if (found := _existing(tx, scope, named, thread, at)) is not None:
             return found
         draft = with_name(tx, scope, draft, named)
@@ -91,12 +105,22 @@ def _existing(tx: Tx, scope: Scope, fid: str, thread: str | None, at: int) -> Re
     return None if row is None else Record.from_row(row, scope.name)
 
 
-def made_text(maker: Derivation, sources: Sequence[Record]) -> str:
-    """Return the text that a derivation makes; DerivationError without content where it makes none."""
+def _made_text(engine: Engine, workspace: str, maker: Derivation, sources: Sequence[Record]) -> str:
     made, error = attempted(maker, sources)
-    if made.text is None:
-        raise DerivationError(f"The derivation made no text: {error}.")
-    return made.text
+    if made.text is not None:
+        return made.text
+    with engine.writing(workspace) as (tx, scope):
+        note_lost(tx, scope, maker, sources, engine.options.clock())
+    raise DerivationError(f"The derivation made no text: {error}.")
+
+
+def note_lost(tx: Tx, scope: Scope, maker: Derivation, sources: Sequence[Record], at: int) -> None:
+    """Note that an outside model was sent records, for a text that did not come of it."""
+    if maker.model is None or in_process(maker.model):
+        return
+    storing.lock(tx, scope.ws)
+    living = reading.several(tx, scope, [one.id for one in sources], None)
+    exposure_rows.note(tx, scope.ws, living, (maker.model, False), at)
 
 
 def attempted(maker: Derivation, sources: Sequence[Record]) -> tuple[Made, str]:

@@ -83,10 +83,11 @@ class _Run:
         with self.engine.writing(self.workspace, durable=True) as (tx, scope):
             forget.lock(tx, scope.ws)
             again = derived_jobs.load(tx, scope.ws, id_)
-            if again is None:
-                return _Outcome.GONE
-            if derived_jobs.sources_of(tx, scope, again, at) != sources:
-                return None
+            same = again is not None and derived_jobs.sources_of(tx, scope, again, at) == sources
+            if made.text is None or not same:
+                derivations.note_lost(tx, scope, maker, sources, at)
+            if again is None or not same:
+                return None if again else _Outcome.GONE
             if made.text is None:
                 given_up = derived_jobs.fail(
                     tx, scope.ws, again, error, made.calls, at, last=not sources

@@ -322,6 +322,8 @@ def _needles(
 
     A value that surviving sources hold too may come from them.
     """
+    if plan.selector.renewed:  # nothing is to be forgotten
+        return []
     living = [one for one in plan.matches if one.id in records]
     said = {*plan.selector.texts}
     said.update(records[one.id].text[low:high] for one in living for low, high in one.spans)
