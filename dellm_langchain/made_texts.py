@@ -26,15 +26,16 @@ MOST = 1_024  # texts that are kept
 
 
 class MadeText(NamedTuple):
-    """What a text was made from, as the prompt of a call, and who makes it anew."""
+    """What a text was made from, as the prompt of a call, who makes it anew, and by which model."""
 
     call: Call
     rebuild: str
+    model: str | None = None
 
     def marked(self, draft: Draft) -> Draft:
         """Return the draft of the message with the text as that of a summary to be rebuilt."""
         said = {**(draft.metadata or {}), REBUILD: self.rebuild}
-        return replace(draft, kind="summary", metadata=said)
+        return replace(draft, kind="summary", metadata=said, model=self.model or draft.model)
 
 
 class MadeTexts:

@@ -22,7 +22,7 @@ from .call_places import owner, parsed, with_ambient
 from .calls import Call, Prompt
 from .capture import captured
 from .made_texts import LEAD, MadeText, made_texts
-from .messages import recipe
+from .messages import model_of, recipe
 from .options import checked_key, checked_serde
 from .tenants import Tenanted, workspace_named
 
@@ -104,7 +104,8 @@ class DeLLMSummarizer(Tenanted, Runnable[list[AnyMessage], str]):
 
     def _noted(self, reply: Any, call: Call) -> str:
         text = _text(reply)
-        made_texts.note(text, MadeText(call, self._rebuild))
+        model = model_of(reply) if isinstance(reply, BaseMessage) else None
+        made_texts.note(text, MadeText(call, self._rebuild, model))
         return text
 
     def _call(self, messages: Sequence[BaseMessage], config: RunnableConfig) -> Call:

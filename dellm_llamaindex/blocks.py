@@ -26,6 +26,7 @@ from . import flushed, scopes
 from .attached import Attached
 from .lines import turns
 from .messages import checked
+from .model_names import named
 from .tags import owner_of
 
 ALL = 1_000_000  # values of one block and session that are read
@@ -111,7 +112,8 @@ class MakingBlock(DeLLMBlock):
             shelf.drop(shelf.all())
 
     def _shelf(self, session_id: str | None, kind: str | None = None) -> Shelf:
-        return Shelf(self.core, kind or self.kind, self.name, session_id or flushed.NO_SESSION)
+        where, kept = session_id or flushed.NO_SESSION, kind or self.kind
+        return Shelf(self.core, kept, self.name, where, named(self.llm))
 
     def _texts(self, session_id: str | None) -> list[str]:
         return [one.record.text for one in self._shelf(session_id).all()]
@@ -143,8 +145,10 @@ def template_of(value: str | BasePromptTemplate) -> BasePromptTemplate:
 class Shelf:
     """The values that one block keeps of one session, the oldest first."""
 
-    def __init__(self, memory: Memory, kind: str, block: str, thread: str) -> None:
-        self._memory, self._kind, self._thread = memory, kind, thread
+    def __init__(
+        self, memory: Memory, kind: str, block: str, thread: str, model: str | None = None
+    ) -> None:
+        self._memory, self._kind, self._thread, self._model = memory, kind, thread, model
         self._family, self._space = f"llama_index.{kind}", (block, thread)
 
     def all(self) -> list[Item]:
@@ -175,8 +179,18 @@ class Shelf:
         return not self._memory.items.put(self._family, keeps, thread=self._thread).refused
 
     def _draft(self, text: str, metadata: dict[str, Any] | None) -> Draft:
-        kind = "state" if self._kind == WAITING else self._kind
-        return Draft(text, role="assistant", kind=kind, thread=self._thread, metadata=metadata)
+        if self._kind == WAITING:
+            return Draft(
+                text, role="assistant", kind="state", thread=self._thread, metadata=metadata
+            )
+        return Draft(
+            text,
+            role="assistant",
+            kind=self._kind,
+            thread=self._thread,
+            metadata=metadata,
+            model=self._model,
+        )
 
     def drop(self, values: Iterable[Item]) -> None:
         """Empty values: what was made of them still depends on what they were made of."""

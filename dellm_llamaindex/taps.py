@@ -8,7 +8,6 @@ read around it.
 from __future__ import annotations
 
 import inspect
-import re
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -36,11 +35,11 @@ from . import state_taps
 from .calls import calls
 from .documents import note_of
 from .flows import Flow
+from .model_names import model_of
 from .replies import leftovers, whose
 from .scopes import Scope, current, guard, scopes, took
 from .tags import digest_of, tag_of
 
-_PROVIDER = re.compile(r"[_-]?(?:llm|like|chat|multi_?modal|responses)$", re.IGNORECASE)
 _TURNS = (BaseChatEngine, Workflow)
 _once = threading.Lock()
 
@@ -172,19 +171,6 @@ def _take_nodes(scope: Scope | None, nodes: object, *, found: bool = False) -> N
             key += "+"
         flow.nodes[key] = held
     took(flow, scope)
-
-
-def model_of(said: object) -> str | None:
-    """Return "provider/model" of a model as its events describe it, None where they do not name it.
-
-    The provider is what its class is called, "openai" for "openai_llm"; its address is not said.
-    """
-    if not isinstance(said, dict):
-        return None
-    name, kind = said.get("model_name"), said.get("class_name")
-    if not isinstance(name, str) or not isinstance(kind, str) or not name.strip():
-        return None
-    return f"{_PROVIDER.sub('', kind).lower().replace('/', '_') or 'unknown'}/{name}"
 
 
 class Events(BaseEventHandler):

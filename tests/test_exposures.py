@@ -282,6 +282,7 @@ def test_a_receipt_says_who_may_still_have_it_and_until_when(memory: Memory) -> 
     assert (nobody.provider, nobody.until, nobody.deletion) == ("nobody.example", None, "unknown")
     assert f"until: {openai.until:%Y-%m-%d}" in str(receipt)
     assert "until: unknown" in str(receipt)
+    assert f"[source: {openai.source}, as of {openai.checked}]" in str(receipt)
     assert "api.openai.com" in str(plan) or "openai (gpt-x)" in " ".join(str(plan).split())
     assert Plan.from_json(plan.to_json()).providers == plan.providers
     assert receipt.to_json()["providers"][0]["until"] == openai.until.isoformat()

@@ -7,17 +7,21 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from llama_index.core.base.llms.types import ChatMessage, LLMMetadata
 from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.memory import Memory as StockMemory
 from llama_models import RepeatingChat
 from openai_server import OpenAIServer
 
 from dellm import Memory
 from dellm_langchain import DeLLMChatMessageHistory, DeLLMSaver, DeLLMStore
 from dellm_langchain.messages import model_of
-from dellm_llamaindex import DeLLMMemory, taps
+from dellm_langchain.summarizer import DeLLMSummarizer
+from dellm_llamaindex import DeLLMChatStore, DeLLMMemory, DeLLMSummaryBlock
+from dellm_llamaindex.model_names import model_of as described
 
 
 def exposed(memory: Memory) -> set[tuple[str, str, str]]:
@@ -118,7 +122,7 @@ def test_a_chat_engines_reply_names_its_model(
     ],
 )
 def test_what_an_event_says_of_its_model_may_be_anything(said: Any, model: str | None) -> None:
-    assert taps.model_of(said) == model
+    assert described(said) == model
 
 
 @pytest.mark.parametrize("outside", [True, False])
@@ -140,3 +144,44 @@ def test_what_a_stores_index_embeds_and_asks_is_an_exposure(
     receipt = memory.forget("Ada", scrub=False)
     assert [one.embeds for one in receipt.providers] == ([True] if outside else [])
     assert memory.verify().ok
+
+
+def test_a_summary_names_the_model_that_wrote_it_in_both_frameworks(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    memory = opened(url).workspace("alex")
+    with OpenAIServer(reply=lambda _: "Ada was here") as server:
+        model = ChatOpenAI(model="gpt-x", base_url=server.url, api_key="none")
+        summarizer = DeLLMSummarizer(model, memory)
+        middleware = SummarizationMiddleware(
+            model,
+            summarizer=summarizer,
+            trigger=("messages", 3),
+            keep=("messages", 1),
+            token_counter=len,
+        )
+        agent: Any = create_agent(
+            model, [], middleware=[middleware], checkpointer=DeLLMSaver(memory)
+        )
+        for text in ("I am Ada", "who am I"):
+            agent.invoke({"messages": [("user", text)]}, {"configurable": {"thread_id": "t"}})
+    (made,) = [one for one in memory.export() if one.kind == "summary"]
+    assert made.model == "openai/gpt-x"
+
+    other = memory.workspace("other")
+    block = DeLLMSummaryBlock(other, llm=Named())
+    stock = StockMemory.from_defaults(
+        session_id="t",
+        token_limit=40,
+        token_flush_size=8,
+        chat_history_token_ratio=0.4,
+        memory_blocks=[block],
+        tokenizer_fn=str.split,
+        chat_store=DeLLMChatStore(other),
+    )
+    for number in range(4):
+        text = f"I am Ada and I like tea, said {number} times or more"
+        stock.put_messages([ChatMessage(text), ChatMessage("noted", role="assistant")])
+    (made,) = [one for one in other.export() if one.kind == "summary"]
+    assert made.model == "example/m"
+    assert {one.record for one in other.exposures()} >= {1, made.id}

@@ -46,9 +46,9 @@ class Disclosure:
         sent = f"{self.records} record(s) sent to {self.provider} ({self.model}) for {what}"
         until = "unknown" if self.until is None else f"{self.until:%Y-%m-%d}"
         where = " (your own server)" if self.self_hosted else ""
-        said = f", as of {self.checked}" if self.checked != "unknown" else ""
+        dated = "of unknown date" if self.checked == "unknown" else f"as of {self.checked}"
         kept = f"last {self.last:%Y-%m-%d}, may be kept there{where} until: {until}"
-        return f"{sent}, {kept}; deletion: {self.deletion} [source: {self.source}{said}]"
+        return f"{sent}, {kept}; deletion: {self.deletion} [source: {self.source}, {dated}]"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
