@@ -18,6 +18,7 @@ from . import (
     erasing,
     exposure_rows,
     fact_stand_ins,
+    forbidding,
     hiding,
     item_rows,
     ledger,
@@ -217,5 +218,5 @@ def _put_off(
     left = rebuilding.put_off(
         tx, scope, plan, terms.rebuilds, anew, terms.rebuilders, terms.look.at, shortened
     )
-    needles = rebuilding.forbidden(tx, scope, plan, left, terms.look.region) if left else ()
+    needles = forbidding.forbidden(tx, scope, plan, left, terms.look.region) if left else ()
     return derived_jobs.promised(tx, scope, plan, left, derived_needles.digests(scope, needles))

@@ -8,24 +8,19 @@ one that erases. The old text goes in any case, and is never an input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
 from typing import Any
 
-from . import contents, provenance, reading, regenerating, values
+from . import contents, forbidding, provenance, reading, regenerating
 from .database import Scope, Tx
 from .making import ASKS, VERSION, Derivation, Made, Rebuilder, counted, derived_by
 from .plan import Asked, Dependent, Plan
 from .records import Draft, Record, Status
 from .redacting import Version, draft_of, holding
 from .regenerating import REPLY
-
-MOST = 20  # erased matches whose own phone numbers, mail addresses and the like are looked for
-# The kinds of value by which a text is known to still hold what an erased record said.
-TELLING = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})
-
 
 Sources = dict[int, tuple[int, ...]]
 
@@ -291,7 +286,7 @@ def gather(
     sources, twins = _listed(plan, found), found.twins
     if not sources:
         return None
-    matched = [one.id for at, one in enumerate(plan.matches) if one.spans or at < MOST]
+    matched = [one.id for at, one in enumerate(plan.matches) if one.spans or at < forbidding.MOST]
     ids = {*sources, *(one for some in sources.values() for one in some), *matched}
     records = reading.several(tx, scope, sorted(ids), None)
     given = records | {
@@ -300,7 +295,7 @@ def gather(
         if one in records
     }
     kept = [given[one].text for some in sources.values() for one in some if one not in sources]
-    gone = _needles(plan, records, kept, region)
+    gone = forbidding.needles(plan, records, kept, region)
     return Job(plan.digest, sources, twins, given, holding(gone, region), found.replies)
 
 
@@ -313,29 +308,6 @@ def _listed(plan: Plan, found: _Found) -> Sources:
         if id_ in said and (left or any(twin in kept for twin in found.twins[id_])):
             kept[id_] = left
     return kept
-
-
-def _needles(
-    plan: Plan, records: Mapping[int, Record], kept: Sequence[str], region: str
-) -> list[values.Needle]:
-    """Return what no new text may hold: what was asked for, and the matches' own values.
-
-    A value that surviving sources hold too may come from them.
-    """
-    if plan.selector.renewed:  # nothing is to be forgotten
-        return []
-    living = [one for one in plan.matches if one.id in records]
-    said = {*plan.selector.texts}
-    said.update(records[one.id].text[low:high] for one in living for low, high in one.spans)
-    found = [values.needle(one, region=region) for one in sorted(said) if one.strip()]
-    own = _own(records, [one.id for one in living[:MOST]], region)
-    return found + [one for one in own if not any(values.contains(one, text) for text in kept)]
-
-
-def _own(records: Mapping[int, Record], ids: Iterable[int], region: str) -> Iterator[values.Needle]:
-    for text in (records[id_].text[:10_000] for id_ in ids):
-        for one in values.recognise(text, region=region, kinds=TELLING):
-            yield values.needle(text[one.start : one.end], region=region, kind=one.kind)
 
 
 def new_versions(
@@ -404,14 +376,3 @@ def put_off(
         if kept and id_ in found.derived and id_ not in done:
             left[id_] = kept
     return left
-
-
-def forbidden(
-    tx: Tx, scope: Scope, plan: Plan, left: Sources, region: str
-) -> Sequence[values.Needle]:
-    """Return what texts that are made later of the sources in `left` must not say."""
-    matched = [one.id for at, one in enumerate(plan.matches) if one.spans or at < MOST]
-    known = reading.several(tx, scope, matched, None)
-    sources = {one for some in left.values() for one in some if one not in left}
-    texts = [one.text for one in reading.several(tx, scope, sorted(sources), None).values()]
-    return _needles(plan, known, texts, region)

@@ -1,0 +1,48 @@
+"""What no new text may say: the values that a forget takes, as far as nothing that stays says them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from . import reading, values
+from .database import Scope, Tx
+from .plan import Plan
+from .records import Record
+
+MOST = 20  # erased matches whose own phone numbers, mail addresses and the like are looked for
+# The kinds of value by which a text is known to still hold what an erased record said.
+TELLING = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})
+
+
+def needles(
+    plan: Plan, records: Mapping[int, Record], kept: Sequence[str], region: str
+) -> list[values.Needle]:
+    """Return what no new text may hold: what was asked for, and the matches' own values.
+
+    A value that surviving sources hold too may come from them.
+    """
+    if plan.selector.renewed:  # nothing is to be forgotten
+        return []
+    living = [one for one in plan.matches if one.id in records]
+    said = {*plan.selector.texts}
+    said.update(records[one.id].text[low:high] for one in living for low, high in one.spans)
+    found = [values.needle(one, region=region) for one in sorted(said) if one.strip()]
+    own = _own(records, [one.id for one in living[:MOST]], region)
+    return found + [one for one in own if not any(values.contains(one, text) for text in kept)]
+
+
+def _own(records: Mapping[int, Record], ids: Iterable[int], region: str) -> Iterator[values.Needle]:
+    for text in (records[id_].text[:10_000] for id_ in ids):
+        for one in values.recognise(text, region=region, kinds=TELLING):
+            yield values.needle(text[one.start : one.end], region=region, kind=one.kind)
+
+
+def forbidden(
+    tx: Tx, scope: Scope, plan: Plan, left: Mapping[int, Sequence[int]], region: str
+) -> Sequence[values.Needle]:
+    """Return what texts that are made later of the sources in `left` must not say."""
+    matched = [one.id for at, one in enumerate(plan.matches) if one.spans or at < MOST]
+    known = reading.several(tx, scope, matched, None)
+    sources = {one for some in left.values() for one in some if one not in left}
+    texts = [one.text for one in reading.several(tx, scope, sorted(sources), None).values()]
+    return needles(plan, known, texts, region)
