@@ -476,3 +476,29 @@ def test_exposures_are_of_one_workspace(url: str, opened: Callable[..., Memory])
     for name in ("a", "b"):
         assert [one.host for one in memory.workspace(name).exposures()] == [f"{name}.example"]
     assert dellm.Exposures is type(memory.exposures)
+
+
+def test_a_turn_asks_no_more_of_the_database_where_its_model_is_named(
+    sqlite_url: str, opened: Callable[..., Memory]
+) -> None:
+    memory = opened(sqlite_url, embedder=None).workspace("alex")
+    ran: list[str] = []
+
+    def note(_: object, sql: str, __: object) -> bool:
+        ran.append(sql)
+        return True
+
+    def turn(thread: str, model: str | None) -> list[str]:
+        history: list[int] = []
+        for number in range(12):
+            ran.clear()
+            history.append(memory.remember(f"question {number}", thread=thread).id)
+            reply = memory.record("answer", context=history, thread=thread, model=model)
+            history.append(reply.id)
+        return list(ran)
+
+    turn("before", None)
+    memory._engine.database._connection.exec_trace = note  # type: ignore[attr-defined] # of SQLite
+    without, named = turn("without", None), turn("with", MODELS[0])
+    assert len(without) > 5
+    assert named == without
