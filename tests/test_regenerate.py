@@ -20,6 +20,7 @@ from dellm import (
     Record,
     depth,
     estimated_tokens,
+    provenance,
     reply_with,
 )
 from dellm.cli import app
@@ -240,6 +241,56 @@ def test_a_regenerated_reply_is_forgotten_and_asked_again_like_any_other(three: 
 def again_by_id(memory: Memory, id_: int) -> dict[int, Record]:
     receipt = memory.forget(ids=[id_], on_dependents="regenerate")
     return {old: memory.get(new) for old, new in receipt.regenerated.items()}
+
+
+# a thread that is always sent whole
+
+
+def rows_of_edges(memory: Memory) -> int:
+    with memory._engine.reading(memory.id) as (tx, scope):
+        row = tx.one("select count(*) from edge where ws = :ws", ws=scope.ws)
+    return int(row[0]) if row else 0
+
+
+def test_replies_that_were_sent_everything_share_their_contexts_afterwards_too(
+    memory: Memory,
+) -> None:
+    history = [memory.remember(CODE, thread="t").id]
+    for number in range(30):
+        history.append(memory.remember(f"Question {number}?", thread="t").id)
+        history.append(memory.record("So.", context=list(history), thread="t").id)
+    before = rows_of_edges(memory)
+    receipt = memory.forget(
+        ids=[1], on_dependents="regenerate", regenerate=lambda *_: "So.", scrub=False
+    )
+    assert len(receipt.regenerated) == 30
+    assert rows_of_edges(memory) <= before
+    said = [one.id for one in memory.history("t")]
+    for new in receipt.regenerated.values():
+        assert memory.context_of(new) == said[: said.index(new)]
+    assert memory.dependents([said[0]]) == sorted([said[0], *receipt.regenerated.values()])
+    assert memory.verify().ok
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_many_contexts_are_read_at_once_as_one_by_one(
+    seed: int, opened: Callable[..., Memory]
+) -> None:
+    chance = Random(seed)
+    memory = opened(":memory:", embedder=None)
+    history: list[int] = []
+    for number in range(60):
+        thread = chance.choice("ab")
+        if chance.random() < 0.5:
+            some = chance.sample(history, min(len(history), chance.choice((1, 3, 12))))
+            context = chance.choice((list(history), history[-20:], some, some + some))
+            history.append(memory.record("r", context=context, thread=thread).id)
+        else:
+            history.append(memory.remember(f"q {number}", thread=thread).id)
+    memory.forget(ids=[chance.choice(history)], scrub=False)
+    with memory._engine.reading(memory.id) as (tx, scope):
+        one_by_one = {one: provenance.context_of(tx, scope.ws, one) for one in history}
+        assert provenance.contexts_of(tx, scope.ws, history) == one_by_one
 
 
 # what it costs, before

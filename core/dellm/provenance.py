@@ -9,7 +9,7 @@ the transaction that checked it; so G is acyclic but for copies, which point bot
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .database import Tx
@@ -141,6 +141,60 @@ def context_of(tx: Tx, ws: int, id_: int) -> list[int]:
     # A prompt may hold a record twice; what several lists of a checkpoint share counts once.
     sequences = sum(parent < 0 for parent, _ in rows)
     return list(found) if sequences > 1 or (sequences and len(rows) > 1) else again
+
+
+def contexts_of(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, list[int]]:
+    """Return context_of of many records, by id: what their contexts share is read once."""
+    edges: dict[int, list[Edge]] = {}
+    for edge in sorted(context_edges(tx, ws, ids), key=lambda one: one.position):
+        edges.setdefault(edge.child, []).append(edge)
+    known: dict[int, tuple[list[int], list[int]]] = {}
+    return {id_: _context(edges.get(id_, ()), edges, known) for id_ in ids}
+
+
+def _context(
+    own: Sequence[Edge],
+    edges: Mapping[int, Sequence[Edge]],
+    known: dict[int, tuple[list[int], list[int]]],
+) -> list[int]:
+    parents = [edge.parent for edge in own if edge.position >= 0]
+    again: list[int] = []
+    for parent in parents:
+        if parent < 0:
+            prefixes, added = _expanded(parent, edges, known)
+            again += prefixes + added
+        else:
+            again.append(parent)
+    several = len(parents) > 1 and any(parent < 0 for parent in parents)
+    return list(dict.fromkeys(again)) if several else again
+
+
+def _expanded(
+    sequence: int,
+    edges: Mapping[int, Sequence[Edge]],
+    known: dict[int, tuple[list[int], list[int]]],
+) -> tuple[list[int], list[int]]:
+    """Return what a sequence has before and after that of its base, the base's included."""
+    chain = [sequence]
+    while chain[-1] not in known:
+        base = next((one.parent for one in edges.get(chain[-1], ()) if one.position == 0), None)
+        if base is None:
+            known[chain[-1]] = _own(edges.get(chain[-1], ()))
+        else:
+            chain.append(base)
+    prefixes, added = known[chain[-1]]
+    for one in reversed(chain[:-1]):
+        before, after = _own(edges[one])
+        prefixes, added = before + prefixes, added + after
+        known[one] = prefixes, added
+    return prefixes, added
+
+
+def _own(edges: Sequence[Edge]) -> tuple[list[int], list[int]]:
+    return (
+        [one.parent for one in edges if one.position < 0],
+        [one.parent for one in edges if one.position > 0],
+    )
 
 
 def used_in(tx: Tx, ws: int, id_: int) -> list[int]:

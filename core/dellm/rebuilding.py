@@ -66,12 +66,13 @@ class Job:
     def run(self, rebuilders: Mapping[str, Rebuilder]) -> Rebuilds:
         """Make the texts. One that fails, is blank or still holds what goes is left out."""
         texts: dict[int, str] = {}
+        anew: dict[int, Record] = {}
         calls = 0
         for id_ in self.sources:
-            made = self._made(id_, texts, rebuilders)
+            made = self._made(id_, texts, anew, rebuilders)
             calls += made.calls
             if made.text is not None:
-                texts[id_] = made.text
+                texts[id_], anew[id_] = made.text, self._with(id_, made.text)
         versions = {
             id_: maker.version
             for id_ in texts
@@ -82,7 +83,11 @@ class Job:
         return Rebuilds(self.digest, self.sources, texts, self.holds, calls, versions)
 
     def _made(
-        self, id_: int, texts: Mapping[int, str], rebuilders: Mapping[str, Rebuilder]
+        self,
+        id_: int,
+        texts: Mapping[int, str],
+        anew: Mapping[int, Record],
+        rebuilders: Mapping[str, Rebuilder],
     ) -> Made:
         record = self.records[id_]
         name = _maker(record, rebuilders)
@@ -91,7 +96,9 @@ class Job:
         same = [texts[twin] for twin in self.twins[id_] if twin in texts]
         if same:
             return Made(same[0], 0)
-        sources = [one for one in (self._source(one, texts) for one in self.sources[id_]) if one]
+        # A source that is made anew as well comes with its new text, if it has one.
+        there = [one for one in self.sources[id_] if one in anew or one not in self.sources]
+        sources = [anew.get(one) or self.records[one] for one in there]
         make = rebuilders.get(name)
         if not sources or make is None:
             return Made(None, 0)
@@ -102,16 +109,11 @@ class Job:
         good = made.text is not None and not self.holds(made.text)
         return made if good else Made(None, made.calls)
 
-    def _source(self, id_: int, texts: Mapping[int, str]) -> Record | None:
-        """Return a source; one that is rebuilt as well comes with its new text, if it has one."""
-        if id_ not in self.sources:
-            return self.records[id_]
-        if id_ not in texts:
-            return None
+    def _with(self, id_: int, text: str) -> Record:
         old = self.records[id_]
         if id_ in self.replies:
-            return regenerating.anew(old, texts[id_])
-        return replace(old, text=texts[id_], version=old.version + 1)
+            return regenerating.anew(old, text)
+        return replace(old, text=text, version=old.version + 1)
 
 
 def _carries(payload: bytes | None, holds: Callable[[Any], bool]) -> bool:
@@ -176,7 +178,7 @@ def _found(
     asking = here | derived | replies
     if not asking:
         return _Found({}, {}, set(), {}, set())
-    before = {id_: provenance.context_of(tx, scope.ws, id_) for id_ in asking}
+    before = provenance.contexts_of(tx, scope.ws, sorted(asking))
     going = set(plan.ids)
     groups = {id_: _copies(tx, scope.ws, id_) for id_ in asking}
     renewed = {one.id for one in plan.matches} if plan.selector.renewed else set[int]()
@@ -294,7 +296,8 @@ def gather(
         for one, version in shortened.items()
         if one in records
     }
-    kept = [given[one].text for some in sources.values() for one in some if one not in sources]
+    left = {one for some in sources.values() for one in some}.difference(sources)
+    kept = [given[one].text for one in sorted(left)]
     gone = forbidding.needles(plan, records, kept, region)
     return Job(plan.digest, sources, twins, given, holding(gone, region), found.replies)
 
@@ -364,9 +367,9 @@ def put_off(
     That is what could not be tried: what failed is erased for good. `anew` has a new version. The
     sources are ids of records that stay, of `anew`, and of others that are put off.
     """
-    found = _found(tx, scope, plan, names, at, shortened)
-    if not found.derived:
+    if not any(derived_by(one.metadata) for one in _asking(tx, scope, plan, at).values()):
         return {}
+    found = _found(tx, scope, plan, names, at, shortened)
     tried = made.digest == plan.digest and _listed(plan, found) == made.sources
     done = {*anew, *(made.sources if tried else ())}
     either = found.sources | found.later

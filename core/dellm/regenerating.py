@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from . import exposure_rows, reading, redacting
@@ -148,10 +149,11 @@ def questions(tx: Tx, scope: Scope, contexts: Mapping[int, Sequence[int]]) -> di
     said = {row[0] for row in rows if row[2]}
     found: dict[int, int] = {}
     for id_, context in contexts.items():
-        users = [one for one in context if one in said]
-        own = [one for one in users if thread[one] == thread[id_]]
-        if users:
-            found[id_] = (own or users)[-1]
+        users = (one for one in reversed(context) if one in said)
+        last = next(users, None)
+        if last is not None:
+            own = (one for one in chain([last], users) if thread[one] == thread[id_])
+            found[id_] = next(own, last)
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from . import erasing, provenance, sequences, storing
 from .database import Row, Scope, Tx
 from .plan import Plan
-from .records import Edge, Status
+from .records import Edge, Record, Status
 from .redacting import Version
 
 
@@ -24,14 +24,18 @@ def store(
     Where a context names one that has a new version itself, it is that.
     """
     made: dict[int, int] = {}
+    tips = sequences.Tips()  # of this transaction alone: replies of one thread extend each other
     for old, version in versions.items():
         quarantined = version.status == Status.QUARANTINED
         draft = replace(version.draft, quarantined=quarantined)
         draft = storing.with_free_version(tx, scope, draft)
-        records, _ = storing.store(tx, scope, [draft], at, again=True)
+        records, numbers = storing.store(tx, scope, [draft], at, again=True)
         made[old] = records[0].id
         context = [made.get(one, one) for one in version.context]
-        sequences.attach_surviving(tx, scope.ws, records[0].id, context)
+        if draft.kind == "message":
+            _share(tx, scope, records[0], context, numbers.sequence, tips)
+        else:  # what a summary is made from is told apart by what is its direct parent
+            sequences.attach_surviving(tx, scope.ws, records[0].id, context)
     for edge in copies:
         if (
             edge.position < 0
@@ -48,6 +52,16 @@ def store(
             new=made[old],
         )
     return made
+
+
+def _share(
+    tx: Tx, scope: Scope, made: Record, context: Sequence[int], fresh: int, tips: sequences.Tips
+) -> None:
+    """Write a context that may extend those before it: a thread sent whole has one chain of them."""
+    thread = made.thread or ""
+    tip = sequences.attach_context(tx, scope, made.id, context, thread, fresh, tips, checked_in=0)
+    if tip is not None:
+        tips.note(scope.ws, thread, tip)
 
 
 def places(tx: Tx, ws: int, plan: Plan, ids: Sequence[int]) -> list[Row]:
