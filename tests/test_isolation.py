@@ -55,7 +55,7 @@ SCOPED = (
     *("item", "item_vector", "elsewhere", "hidden"),
     *("fact", "fact_end", "fact_key", "fact_seen", "fact_refused"),
     *("outsider", "exposure"),
-    *("rebuild_job", "rebuild_source"),
+    *("rebuild_job", "rebuild_source", "guard"),
 )
 
 
@@ -89,6 +89,8 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
         memory.elsewhere.take("docs", [document(f"zanzibar {canary} {space}", canary)])
     state_facts(memory, canary)
     memory.remember_many([Draft(f"zanzibar {canary} waits", quarantined=True)])
+    memory.remember("a guarded wombat")
+    memory.forget("wombat", guard=True, scrub=False)
     for thread in ("a%", "t"):
         summed(memory).rolling(thread)
         memory.summaries.tree(thread, leaf=2, fan_out=2)

@@ -25,6 +25,7 @@ from dellm import (
     Fact,
     Facts,
     Foreign,
+    Guards,
     Items,
     Keep,
     Many,
@@ -57,6 +58,7 @@ GROUPS = {
         "elsewhere",
         "exposures",
         "facts",
+        "guards",
         "items",
         "summaries",
     ),
@@ -72,6 +74,7 @@ def public_verbs() -> set[str]:
     grouped |= {f"elsewhere.{name}" for name in dir(Elsewhere) if not name.startswith("_")}
     grouped |= {f"facts.{name}" for name in dir(Facts) if not name.startswith("_")}
     grouped |= {f"exposures.{name}" for name in dir(Exposures) if not name.startswith("_")}
+    grouped |= {f"guards.{name}" for name in dir(Guards) if not name.startswith("_")}
     grouped |= {f"conversations.{name}" for name in dir(Conversations) if not name.startswith("_")}
     grouped |= {f"summaries.{name}" for name in dir(Summaries) if not name.startswith("_")}
     return (own | grouped) - GROUPS - NOT_OF_A_WORKSPACE
@@ -160,7 +163,7 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     "explain": lambda m, _: each(m.explain, IDS),
     "graph": lambda m, _: [m.graph(), m.graph(list(IDS)), m.graph().dot()],
     "receipt": lambda m, _: each(m.receipt, range(9)),
-    "receipts": lambda m, _: m.receipts(),
+    "receipts": lambda m, _: [m.receipts(), m.guards()],
     "ledger": lambda m, _: m.ledger(),
     "scan": lambda m, _: m.scan("zanzibar", files=False),
     "verify": lambda m, _: m.verify(),
@@ -345,6 +348,8 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
     ],
     "answers.sweep": lambda m, _: m.answers.sweep(),
     "answers.clear": lambda m, _: [m.answers.clear("a"), m.answers.clear()],
+    "guards.lift": lambda m, foreign: each(m.guards.lift, (foreign, 1, 99)),
+    "guards.always": lambda m, _: m.guards.always(),
     "exposures.note": lambda m, _: m.exposures.note(list(IDS), model="zanzibar/m"),
     "items.put": lambda m, _: each(
         lambda one: m.items.put("store", [Keep(("a%",), "zanzibar", made_of(one))]), (1, 9, 99)

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .fact_reading import Fact
     from .fact_rules import RuleExtractor
     from .facts import Facts
+    from .guards import Guard, Guards
     from .item_search import Item
     from .items import Items, Keep
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
@@ -89,6 +90,7 @@ _LATER = {
     "fact_reading": ("Fact",),
     "fact_rules": ("RuleExtractor",),
     "facts": ("Facts",),
+    "guards": ("Guard", "Guards"),
     "exposures": ("Exposure", "Exposures", "Queries"),
     "providers": ("Provider", "Providers"),
     "item_search": ("Item",),
@@ -140,6 +142,8 @@ __all__ = [
     "Fields",
     "Foreign",
     "FullHistory",
+    "Guard",
+    "Guards",
     "HashingEmbedder",
     "Held",
     "InvalidInput",

@@ -18,6 +18,7 @@ class Standing:
     generation: int
     last_record: int
     last_sequence: int
+    guards: int = 0  # the number of the workspace's guards, which moves with its generation
 
 
 @dataclass(slots=True)
@@ -39,12 +40,13 @@ class Desk:
     next_sequence: int
     last_reserved: int
     last_record: int
+    guards: int = 0
     noted: list[Tip] = field(default_factory=list)
 
     @property
     def standing(self) -> Standing:
         """How the workspace stands once this write is committed."""
-        return Standing(self.generation, self.last_record, self.last_reserved)
+        return Standing(self.generation, self.last_record, self.last_reserved, self.guards)
 
     def take(self) -> int:
         """Return a sequence id reserved for this write; ids that are not used do no harm."""
@@ -79,14 +81,16 @@ def open_desk(
     found = _locked(tx, scope) if expected is None else _assumed(tx, scope, expected)
     last, first = found.last_sequence, found.last_sequence + SPARE - 1
     trusts, newest = found.generation == trusted, found.last_record
-    desk = Desk(tx, scope, at, thread, tips, trusts, found.generation, first, last, newest)
+    desk = Desk(
+        tx, scope, at, thread, tips, trusts, found.generation, first, last, newest, found.guards
+    )
     return desk, found.generation
 
 
 def _locked(tx: Tx, scope: Scope) -> Standing:
     row = tx.one(
         "update workspace set version = version + 1, last_sequence = last_sequence - :spare "
-        "where ws = :ws returning generation, last_record, last_sequence",
+        "where ws = :ws returning generation, last_record, last_sequence, guards",
         ws=scope.ws,
         spare=SPARE,
     )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .summarising import Summariser
 
 SCRUB_BELOW = 16 << 20
+YEAR = 365 * 24 * 3600 * 1_000_000
 _OPENED = count(1)
 
 
@@ -38,12 +39,16 @@ class Options:
     `repeat_for`: microseconds for which a repeated forget finds its receipt by what was asked.
     `providers`: what outside models and embedders may keep.
     `credentials`: what is done with keys, passwords and the like that come in, of entry.POLICIES.
+    `guards`: what is done with what was forgotten under a guard, of entry.GUARDED, and `guard_for`
+    how many microseconds a guard lasts; None for ever.
     """
 
     scrub_below: int = SCRUB_BELOW
     region: str = "US"
     repeat_for: int = 24 * 3600 * 1_000_000
     credentials: str = "redact"
+    guards: str = "redact"
+    guard_for: int | None = YEAR
     clock: Clock = field(default=now, repr=False)
     providers: Providers = SHIPPED
 
@@ -72,7 +77,9 @@ class Engine:
         ] = {}  # how workspaces were left by the last write of here
         self._origin: str | None = None
         self._scopes: dict[str, Scope] = {}
-        self.entering = Entering(options.credentials)
+        self.entering = Entering(
+            options.credentials, options.guards, options.guard_for, options.region
+        )
         self._guard = threading.Lock()
         self._here = threading.local()  # whether this thread is inside a verb
 

@@ -8,21 +8,45 @@ are left exactly as they are: a running graph reads them back.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import contents, credentials, masking
-from .errors import CredentialRefused
+from .arguments import check_whole
+from .errors import CredentialRefused, InvalidInput
 from .records import HIDDEN, Draft
 
 POLICIES = ("redact", "refuse", "quarantine", "allow")
+GUARDED = ("redact", "quarantine")
+
+
+DAY = 24 * 3600 * 1_000_000
+
+
+def lasting(days: int | None) -> int | None:
+    """Return how many microseconds a guard lasts; InvalidInput for less than a day or 1,000 years."""
+    if days is None:
+        return None
+    check_whole(days, "guard_days=")
+    if not 1 <= days <= 365_000:
+        raise InvalidInput("guard_days= is a day at least and 365,000 at most, or None.")
+    return days * DAY
 
 
 @dataclass(frozen=True, slots=True)
 class Entering:
-    """What an open memory does with what comes in; `credentials` is one of POLICIES."""
+    """What an open memory does with what comes in.
+
+    `credentials` is one of POLICIES, `guards` one of its GUARDED: what is done with what a guard knows
+    (see guarding). `guard_for`: microseconds that a guard lasts, None for ever. `kept` are the guards
+    that were read, by workspace, with their number.
+    """
 
     credentials: str = "redact"
+    guards: str = "redact"
+    guard_for: int | None = None
+    region: str = "US"
+    kept: dict[int, tuple[int, object]] = field(default_factory=dict, repr=False, compare=False)
 
     def screened(self, drafts: Sequence[Draft], *, again: bool = False) -> list[Draft]:
         """Return the drafts as they may be stored.

@@ -19,6 +19,8 @@ from . import (
     exposure_rows,
     fact_stand_ins,
     forbidding,
+    guard_values,
+    guarding,
     hiding,
     item_rows,
     ledger,
@@ -46,7 +48,8 @@ class Terms:
     """What an execution needs besides the plan: time, phone region, lifetimes, limits to name.
 
     `rebuilds` are the texts that were made for it, by the functions `rebuilders`; `asker` makes those
-    of replies. What cannot be made here is made later where `puts_off` says so.
+    of replies. What cannot be made here is made later where `puts_off` says so. `guard`: whether what
+    goes is kept from coming in again; None as the workspace says.
     """
 
     look: Look
@@ -58,6 +61,7 @@ class Terms:
     asker: regenerating.Asker | None = None
     providers: Providers = SHIPPED
     puts_off: bool = True
+    guard: bool | None = None
 
     def makers(self, known: Mapping[str, Rebuilder]) -> dict[str, Rebuilder]:
         """Return what makes texts, by name: the functions registered, and what asks for replies again."""
@@ -122,6 +126,7 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     anew: dict[int, int] = {}
     later: list[int] = []
     seen = exposure_rows.of_records(tx, scope.ws, plan.ids, plan.edges)
+    values = _guarded_values(tx, scope, plan, terms)
     if plan.mode == "suppress":
         rows = suppressing.suppress(tx, scope, plan, number, terms.look.at)
     else:
@@ -131,6 +136,7 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         exposure_rows.put(tx, scope.ws, left)
         exposure_rows.anew(tx, scope.ws, anew.values(), terms.look.at)
         regenerating.note_lost(tx, scope, terms.asker, anew, terms.look.at)
+    guarded = guarding.keep(tx, scope, values, number, terms.look.at) if values else (0, None)
     body = {
         "ids": list(plan.ids),
         "matched": len(plan.matches),
@@ -143,6 +149,8 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         "exposures": plan.exposures,
         "providers": [one.to_json() for one in disclosures.disclosed(seen, terms.providers)],
         "rows": rows,
+        "guarded": guarded[0],
+        "guarded_until": guarded[1],
         "out_of_reach": list(terms.out_of_reach),
         "digest": plan.digest,
     }
@@ -150,6 +158,17 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     until = terms.look.at + terms.repeat_for
     repeating.remember(tx, scope, plan, entry.seq, terms.look.at, until)
     return receipts.from_entry(entry, scope.name, set())
+
+
+def _guarded_values(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> list[tuple[str, str]]:
+    """Return what is to be kept from coming in again, nothing where no guard is wanted."""
+    wanted = terms.guard
+    if wanted is None:
+        row = tx.one("select guards_always from workspace where ws = :ws", ws=scope.ws)
+        wanted = row is not None and bool(row[0])
+    if not wanted or plan.mode == "suppress":
+        return []
+    return guard_values.values_of(tx, scope, plan, terms.look.region)
 
 
 def _made_anew(

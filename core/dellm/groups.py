@@ -11,6 +11,7 @@ from .conversations import Conversations
 from .elsewhere import Elsewhere
 from .exposures import Exposures
 from .facts import Facts
+from .guards import Guards
 from .items import Items
 from .recall import Recall
 from .summaries import Summaries
@@ -51,6 +52,11 @@ class Groups(Recall):
     def facts(self) -> Facts:
         """The facts of this workspace, with their dates; `facts()` are those that hold now."""
         return Facts(self._engine, cast("Keeper", self))
+
+    @property
+    def guards(self) -> Guards:
+        """What is kept from coming in again after a forget with a guard; call it for a list."""
+        return Guards(self._engine, self.id)
 
     @property
     def exposures(self) -> Exposures:

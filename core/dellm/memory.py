@@ -25,12 +25,19 @@ from . import (
     values,
 )
 from . import forget as forgetting
-from .arguments import check_callable, check_choice, check_iterable, check_text, check_whole
+from .arguments import (
+    check_callable,
+    check_choice,
+    check_flag,
+    check_iterable,
+    check_text,
+    check_whole,
+)
 from .database import Clock, Scope, Tx, now, open_database, without_password
 from .deriving import Deriving
 from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, Engine, Options
-from .entry import POLICIES
+from .entry import GUARDED, POLICIES, lasting
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .executing import rebuild_and_execute
 from .plan import STRICT, Plan, Reach, refuse_others
@@ -71,6 +78,8 @@ class Memory(Deriving, WaitingRoom):
         scrub_below: int = SCRUB_BELOW,
         region: str = "US",
         clock: Clock = now,
+        guards: str = "redact",
+        guard_days: int | None = 365,
         providers: str | Path | None = None,
         credentials: str = "redact",
     ) -> Self:
@@ -82,16 +91,25 @@ class Memory(Deriving, WaitingRoom):
         microseconds UTC. `providers`: a file of your own entries in the table of providers, in the
         form of data/providers.toml. `credentials`: whether keys, passwords, card numbers and the
         like that come in are stored as "[credential]" ("redact"), kept out of use until confirmed
-        ("quarantine"), an error ("refuse") or stored as they are ("allow").
+        ("quarantine"), an error ("refuse") or stored as they are ("allow"). `guards`: whether what
+        comes in again after a forget with a guard is stored redacted ("redact") or waits for
+        confirmation ("quarantine"); `guard_days`: how long, None for ever.
         Raises StorageError, SchemaError, EmbedderError, InvalidInput.
         """
         check_whole(scrub_below, "scrub_below=")
         check_text(region, "region=")
         check_callable(clock, "clock=")
         check_choice(credentials, POLICIES, "credentials=")
+        check_choice(guards, GUARDED, "guards=")
         table = SHIPPED if providers is None else Providers(providers)
         options = Options(
-            scrub_below, region, clock=clock, credentials=credentials, providers=table
+            scrub_below,
+            region,
+            clock=clock,
+            credentials=credentials,
+            guards=guards,
+            guard_for=lasting(guard_days),
+            providers=table,
         )
         chosen = resolve(embedder)
         engine = Engine(open_database(url), chosen, options, without_password(url))
@@ -139,9 +157,9 @@ class Memory(Deriving, WaitingRoom):
         if not drafts:
             return []
         with self._engine.writing(self.id) as (tx, scope):
-            if any(draft.framework_id is not None for draft in drafts):
-                storing.lock(tx, scope.ws)
-            return storing.store_once(tx, scope, drafts, self._now())
+            named = any(draft.framework_id is not None for draft in drafts)
+            guards = storing.lock(tx, scope.ws) if named else 0
+            return storing.store_once(tx, scope, drafts, self._now(), guards)
 
     def remember_parts(
         self, text: str, *, role: str = "user", **details: Unpack[Details]
@@ -174,9 +192,7 @@ class Memory(Deriving, WaitingRoom):
         storing.check(draft)
         engine = self._engine
         with engine.writing(self.id) as (tx, scope):
-            if draft.framework_id is not None:
-                storing.lock(tx, scope.ws)
-            if (old := storing.existing(tx, scope, draft)) is not None:
+            if (old := storing.there_already(tx, scope, draft, self._now())) is not None:
                 return old
             made, numbers = storing.store(tx, scope, [draft], self._now())
             tip = sequences.attach_context(
@@ -228,6 +244,7 @@ class Memory(Deriving, WaitingRoom):
         reach: Reach = STRICT,
         unit: str = "span",
         scrub: bool | None = None,
+        guard: bool | None = None,
         on_dependents: str = "erase",
         regenerate: regenerating.Ask | None = None,
         rebuild: str = "now",
@@ -241,10 +258,13 @@ class Memory(Deriving, WaitingRoom):
         registered here; "never" makes nothing anew.
         `on_dependents="regenerate"` has the replies among them asked again by `regenerate`, else by
         what `regenerator` registered. `unit` is how much "redact" takes: "span" or "clause".
-        `scrub`: clean the files too; None does so for small SQLite files.
+        `scrub`: clean the files too; None does so for small SQLite files. `guard`: keep what goes
+        from coming in again, by keyed digests; None as `guards.always` said of the workspace.
         Raises PlanChanged, NothingMatched, PreviewRequired (a selector that guesses needs a plan),
         SelectorError, StorageError, InvalidInput (a plan together with what it does not say).
         """
+        if guard is not None:
+            check_flag(guard, "guard=")
         look = self._look()
         ready = what if isinstance(what, Plan) else None
         if ready is not None:
@@ -264,6 +284,7 @@ class Memory(Deriving, WaitingRoom):
             asker=regenerating.asker(regenerate or self._engine.regenerator, names),
             providers=self._engine.options.providers,
             puts_off=rebuild != "never",
+            guard=guard,
         )
 
         def planned(tx: Tx, scope: Scope) -> Plan:

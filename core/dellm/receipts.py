@@ -29,7 +29,8 @@ class Receipt:
     `not_rebuilt` counts those that were to be made anew and could not be, `rebuild_calls` the model
     calls that making anew took, failed ones too. `regenerated` and `not_regenerated` are the same for
     replies that were asked for again, in `regenerate_calls` calls of the model. `pending` counts what
-    is still to be made anew by Memory.rebuild.
+    is still to be made anew by Memory.rebuild. `guarded` counts the keyed digests that this forget
+    left, the only trace of what it erased, which go at `guarded_until` (None: never).
     """
 
     number: int
@@ -56,6 +57,8 @@ class Receipt:
     not_regenerated: int = 0
     regenerate_calls: int = 0
     providers: tuple[Disclosure, ...] = ()
+    guarded: int = 0
+    guarded_until: datetime | None = None
 
     @property
     def id(self) -> str:
@@ -80,6 +83,13 @@ class Receipt:
             lines.append(
                 f"replies asked again: {len(self.regenerated)}, could not be: "
                 f"{self.not_regenerated}, in {self.regenerate_calls} call(s)"
+            )
+        if self.guarded:
+            until = (
+                "for ever" if self.guarded_until is None else f"until {self.guarded_until:%Y-%m-%d}"
+            )
+            lines.append(
+                f"guarded {until}: {self.guarded} keyed digest(s), the only trace that is kept"
             )
         if self.held:
             lines.append(f"held back: {len(self.held)} record(s)")
@@ -115,6 +125,8 @@ class Receipt:
             "providers": [one.to_json() for one in self.providers],
             "rows": dict(self.rows),
             "out_of_reach": list(self.out_of_reach),
+            "guarded": self.guarded,
+            "guarded_until": None if self.guarded_until is None else self.guarded_until.isoformat(),
             "digest": self.digest,
         }
 
@@ -215,6 +227,7 @@ def from_entry(
     """Return the receipt that a ledger entry records."""
     body = entry.body
     level = "suppressed" if entry.action == "suppress" else "erased"
+    until = body.get("guarded_until")
     return Receipt(
         number=entry.seq,
         workspace=workspace,
@@ -243,4 +256,6 @@ def from_entry(
         not_regenerated=body.get("not_regenerated", 0),
         regenerate_calls=body.get("regenerate_calls", 0),
         providers=tuple(map(Disclosure.from_json, body.get("providers", ()))),
+        guarded=body.get("guarded", 0),
+        guarded_until=None if until is None else from_micros(until),
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from . import sequences, storing
+from . import guarding, sequences, storing
 from .atom_order import Above, batches, in_order
 from .cells import Atom, Place
 from .database import Tx
@@ -79,8 +79,12 @@ class Settling:
 
     def _screen(self, atoms: Sequence[Atom]) -> None:
         """Let what is stored, or looked up by what it says, be as it may be stored."""
-        said = [(one, one.draft) for one in atoms if one.draft is not None]
-        screened = self._desk.scope.entering.screened([draft for _, draft in said])
+        said = [(one, one.draft) for one in atoms if one.draft is not None and not one.known]
+        for _, draft in said:
+            storing.check(draft)
+        desk = self._desk
+        screened = desk.scope.entering.screened([draft for _, draft in said])
+        screened = guarding.screened(desk.tx, desk.scope, screened, desk.guards, desk.at)
         for (one, _), draft in zip(said, screened, strict=True):
             one.draft = draft
 
@@ -295,7 +299,6 @@ class Settling:
     def _draft(self, atom: Atom, parents: _Parents) -> Draft:
         draft = atom.draft
         assert draft is not None  # noqa: S101 - only atoms with a draft are stored
-        storing.check(draft)
         extra: dict[str, object] = {}
         if atom.refs:
             extra["refs"] = [one.id or 0 for one in atom.refs]

@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import count
 from operator import attrgetter
 
-from . import provenance
+from . import guarding, provenance
 from .arguments import check_choice, check_flag, check_mapping, check_text, check_whole
 from .database import Scope, Tx
 from .encoding import dump_json, encode
@@ -33,10 +33,11 @@ AT_ONCE = 500  # records whose rows are in memory at a time
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Ids handed to one write: the first record id and one sequence id."""
+    """Ids handed to one write: the first record id, one sequence id; the number of the guards."""
 
     first: int
     sequence: int
+    guards: int
 
 
 def check(draft: Draft) -> None:
@@ -104,9 +105,10 @@ def check_thread(thread: str | None) -> None:
         raise InvalidInput("The thread's name is empty; pass None for no thread.")
 
 
-def lock(tx: Tx, ws: int) -> None:
-    """Keep other writers out before looking for what is already stored."""
-    tx.run("update workspace set version = version where ws = :ws", ws=ws)
+def lock(tx: Tx, ws: int) -> int:
+    """Keep other writers out before looking for what is already stored; return the guards' number."""
+    row = tx.one("update workspace set version = version where ws = :ws returning guards", ws=ws)
+    return 0 if row is None else int(row[0])
 
 
 def take_numbers(tx: Tx, ws: int, records: int, tokens: int, found: int) -> Numbers:
@@ -118,7 +120,7 @@ def take_numbers(tx: Tx, ws: int, records: int, tokens: int, found: int) -> Numb
         "update workspace set last_record = last_record + :records, "
         "last_sequence = last_sequence - 1, version = version + 1, "
         "documents = documents + :found, tokens = tokens + :tokens "
-        "where ws = :ws returning last_record, last_sequence",
+        "where ws = :ws returning last_record, last_sequence, guards",
         ws=ws,
         records=records,
         tokens=tokens,
@@ -126,7 +128,7 @@ def take_numbers(tx: Tx, ws: int, records: int, tokens: int, found: int) -> Numb
     )
     if row is None:
         raise InvalidInput("The workspace has no row; it was never created.")
-    return Numbers(row[0] - records + 1, row[1])
+    return Numbers(row[0] - records + 1, row[1], row[2])
 
 
 def store_after(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, last: int) -> None:
@@ -159,18 +161,30 @@ def store(
     """
     drafts = scope.entering.screened(drafts, again=again)
     if len(drafts) <= AT_ONCE:
-        return _store(tx, scope, drafts, at)
+        return _store(tx, scope, drafts, at, again)
     made: list[Record] = []
     for start in range(0, len(drafts), AT_ONCE):
-        some, numbers = _store(tx, scope, drafts[start : start + AT_ONCE], at)
+        some, numbers = _store(tx, scope, drafts[start : start + AT_ONCE], at, again)
         made += some
     return made, numbers
 
 
-def _store(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> tuple[list[Record], Numbers]:
+def _store(
+    tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, again: bool
+) -> tuple[list[Record], Numbers]:
     split = _split(drafts)
-    tokens = sum(map(len, split))
-    numbers = take_numbers(tx, scope.ws, len(drafts), tokens, _findable(drafts))
+    tokens, findable = sum(map(len, split)), _findable(drafts)
+    numbers = take_numbers(tx, scope.ws, len(drafts), tokens, findable)
+    if numbers.guards:
+        drafts = guarding.screened(tx, scope, drafts, numbers.guards, at, again=again)
+        split = _split(drafts)
+        tx.run(
+            "update workspace set documents = documents + :found, tokens = tokens + :tokens "
+            "where ws = :ws",
+            ws=scope.ws,
+            found=_findable(drafts) - findable,
+            tokens=sum(map(len, split)) - tokens,
+        )
     _refuse_erased(tx, scope, drafts)
     first, moment = numbers.first, from_micros(at)
     _insert(tx, scope, drafts, split, first, at)
@@ -210,12 +224,15 @@ def _insert(
             provenance.link_copy(tx, scope.ws, id_, draft.copy_of)
 
 
-def store_once(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int) -> list[Record]:
+def store_once(
+    tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, guards: int = 0
+) -> list[Record]:
     """Return a record for each draft: the one that holds its framework object, else a new one.
 
+    `guards` is what `lock` has returned, where a draft has a framework's id.
     Raises InvalidInput when one object comes with two contents; else as `store`.
     """
-    drafts = scope.entering.screened(drafts)
+    drafts = guarding.screened(tx, scope, scope.entering.screened(drafts), guards, at)
     if all(draft.framework_id is None for draft in drafts):
         return store(tx, scope, drafts, at)[0]
     known = [existing(tx, scope, draft) for draft in drafts]
@@ -240,11 +257,10 @@ def _object(draft: Draft, index: int) -> object:
 
 
 def existing(tx: Tx, scope: Scope, draft: Draft) -> Record | None:
-    """Return the record that already holds the draft's framework object, if there is one.
+    """Return the record that already holds a screened draft's framework object, if there is one.
 
     Raises InvalidInput when it holds another text under the same framework id and version.
     """
-    (draft,) = scope.entering.screened([draft])
     if draft.framework_id is None:
         return None
     row = tx.one(
@@ -264,6 +280,16 @@ def existing(tx: Tx, scope: Scope, draft: Draft) -> Record | None:
             remedy="Store a changed object with a higher version.",
         )
     return found
+
+
+def there_already(tx: Tx, scope: Scope, draft: Draft, at: int) -> Record | None:
+    """Return the record of a draft's framework object as `existing`; then the workspace is locked."""
+    if draft.framework_id is None:
+        return None
+    guards = lock(tx, scope.ws)
+    screened = scope.entering.screened([draft])
+    (looked_at,) = guarding.screened(tx, scope, screened, guards, at)
+    return existing(tx, scope, looked_at)
 
 
 def with_free_version(tx: Tx, scope: Scope, draft: Draft) -> Draft:

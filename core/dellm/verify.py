@@ -106,6 +106,11 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
         " (select 1 from record r where r.ws = :ws and r.id = m.record)",
     ),
     (
+        "workspace(s) that say wrongly whether there are guards",
+        "select count(*) from workspace w where w.ws = :ws and (w.guards > 0) <>"
+        " exists (select 1 from guard g where g.ws = :ws)",
+    ),
+    (
         "checkpoint(s) of a line that is not there",
         "select count(*) from checkpoint c where c.ws = :ws and not exists"
         " (select 1 from line l where l.ws = :ws and l.id = c.line)",
