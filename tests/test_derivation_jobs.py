@@ -672,3 +672,33 @@ def test_all_that_can_be_made_anew_is_and_says_all_that_its_sources_say(
     assert memory.rebuild() == Rebuilt()
     assert sorted(one.text for one in memory.export() if derived(one)) == predicted(world)
     assert memory.verify().ok
+
+
+def test_many_results_are_made_by_several_runs_at_once_each_once(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    memories = [opened(url).workspace("alex") for _ in range(3)]
+    first = memories[0]
+    first.derivation("digest")(leaking)
+    told = first.remember(SECRET).id
+    olds = []
+    for number in range(12):
+        low = first.derive("digest", sources=[told, first.remember(f"thing {number}").id])
+        olds += [low.id, first.derive("digest", sources=[low.id]).id]
+    receipt = first.forget("canaryqzxv", rebuild="later")
+    for one in memories:
+        one.derivation("digest")(joined)
+    with ThreadPoolExecutor(3) as pool:
+        done = list(pool.map(lambda one: one.rebuild(), memories))
+    first.rebuild()
+    made = first.receipt(receipt.number).rebuilt
+    assert sorted(made) == sorted(olds)
+    assert sum(len(one.made) for one in done) <= len(olds)
+    there = {one.id: one.text for one in first.export() if "derivation" in one.metadata}
+    assert sorted(there) == sorted(made.values())
+    assert sorted(there.values()) == sorted(
+        text
+        for number in range(12)
+        for text in (f"said: thing {number}", f"said: said: thing {number}")
+    )
+    assert first.verify().ok

@@ -7,6 +7,7 @@ once leave one result. What both have made meanwhile is thrown away by the slowe
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -172,6 +173,9 @@ def rebuild(engine: Engine, workspace: str, progress: Progress | None) -> Rebuil
     """Make what forgets have put off, each after what it is made from; see Memory.rebuild."""
     with engine.reading(workspace) as (tx, scope):
         left = derived_jobs.listed(tx, scope.ws)
+    # Several processes begin at different ones, so that few texts are made twice.
+    start = secrets.randbelow(len(left) or 1)
+    left = left[start:] + left[:start]
     run, total = _Run(engine, workspace), len(left)
     outcomes: dict[int, _Outcome] = {}
     moved = True
