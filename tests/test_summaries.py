@@ -344,6 +344,61 @@ def test_a_process_without_the_function_erases_and_the_next_update_makes_it(
 
 
 @FORMS
+def test_a_forget_that_rebuilds_nothing_leaves_it_to_the_next_update(
+    memory: Memory, model: Copier, update: Callable[[Memory], Summary]
+) -> None:
+    say(memory, *range(6))
+    update(memory)
+    assert model.since(lambda: memory.forget("canary1x", rebuild="never")) == 0
+    assert 1 not in words(now(memory, update))
+    assert words(update(memory)) == [0, 2, 3, 4, 5]
+    memory.forget(ids=now(memory, update).ids)  # the summary itself, by name: nobody makes it then
+    assert len(words(now(memory, update))) < 5
+    assert words(update(memory)) == [0, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("form", ["rolling", "tree"])
+def test_a_long_part_that_was_made_anew_is_continued(
+    memory: Memory, model: Copier, form: str
+) -> None:
+    def update() -> Summary:
+        if form == "tree":
+            return memory.summaries.tree("t", leaf=24)
+        return memory.summaries.rolling("t")
+
+    say(memory, *range(20))
+    update()
+    assert memory.forget("canary7x").rebuild_calls == 1
+    assert model.since(update) == 0
+    say(memory, 20)
+    assert model.since(update) == 1
+    assert memory.forget("canary8x").rebuild_calls == 1
+    assert words(memory.summaries.current("t", form)) == [*range(7), *range(9, 21)]
+    assert model.since(update) == 0
+    assert memory.verify().ok
+
+
+@FORMS
+def test_what_is_past_its_time_flows_out_again(
+    url: str, opened: Callable[..., Memory], update: Callable[[Memory], Summary]
+) -> None:
+    time = 1_000
+    memory = opened(url, clock=lambda: time)
+    memory.summaries.use(Copier())
+    say(memory, 1)
+    memory.remember("canary2x", thread="t", retention_until=2_000, sensitivity="health")
+    say(memory, 3)
+    assert {one.sensitivity for one in update(memory)} >= {"health"}
+    assert words(update(memory)) == [1, 2, 3]
+    time = 3_000
+    assert 2 not in words(now(memory, update))
+    assert words(update(memory)) == [1, 3]
+    memory.forget(thread="t")
+    assert words(update(memory)) == []
+    assert not memory.scan("canary3x").places
+
+
+@FORMS
 def test_it_is_known_who_was_sent_the_messages_also_where_nothing_came_of_it(
     memory: Memory, model: Copier, update: Callable[[Memory], Summary]
 ) -> None:

@@ -9,12 +9,12 @@ into; the newest is made anew from the messages that stay, never from an earlier
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from . import provenance, sequences, storing, summary_rows
 from .database import Scope, Tx
 from .errors import ContextForgotten, StorageError
-from .records import USABLE, Record
+from .records import USABLE, Draft, Record
 from .sequences import Tip, Tips
 from .summarising import OF_MESSAGES, Summariser
 from .summary_rows import Moved, Shelf, Stamp
@@ -29,12 +29,12 @@ SEQUENCES = "summaries"  # the thread under whose name the sequences are: none o
 class _Seen:
     """The newest version and what is to flow into the next one.
 
-    `record` is 0 where there is no version, `text` None where the next one has to begin anew.
+    `record` is 0 where there is no version, `last` None where the next one has to begin anew.
     """
 
     stamp: Stamp
     record: int
-    text: str | None = field(repr=False)
+    last: Record | None
     covered: list[int]
     fresh: list[int]
 
@@ -71,21 +71,19 @@ def _look(shelf: Shelf) -> _Seen:
         if not newest.usable or len(left) < len(hidden):
             # What is left of it begins anew; so does what flowed in and is hidden by now.
             return _Seen(stamp, newest.record, None, [], summary_rows.in_order(places | left))
-    text = shelf.records([newest.record])[0].text
+    last = shelf.records([newest.record])[0]
     known = set(covered)
     fresh = [one for one in places if one not in known]
-    return _Seen(stamp, newest.record, text, covered, fresh)
+    return _Seen(stamp, newest.record, last, covered, fresh)
 
 
 def _covered(tx: Tx, scope: Scope, version: int) -> list[int]:
     """Return the messages that flowed into a version, in order: its context less other versions."""
     found = provenance.context_of(tx, scope.ws, version)
-    direct = {one.parent for one in provenance.edges_into(tx, scope.ws, [version])}
-    asked = [one for one in found if one in direct]
     others = tx.all(
         "select id from record where ws = :ws and id in :ids and kind not in ('message', 'tool')",
         ws=scope.ws,
-        ids=asked,
+        ids=found,
     )
     versions = {row[0] for row in others}
     return [one for one in found if one not in versions]
@@ -93,30 +91,28 @@ def _covered(tx: Tx, scope: Scope, version: int) -> list[int]:
 
 def _next(shelf: Shelf, summariser: Summariser, seen: _Seen, keep: bool) -> _Seen:
     """Make and store the next version; raises Moved, ContextForgotten, ModelError."""
-    given = shelf.records(seen.fresh[: summariser.pace.chunk])
-    taken, texts = summariser.piece(given)
+    taken, texts = summariser.piece(shelf.records(seen.fresh[: summariser.pace.chunk]))
     new = [one.id for one in taken]
-    earlier = [] if seen.text is None else [seen.record]
-    with shelf.sending([*earlier, *new], summariser.model):
-        text = summariser.call(seen.text, texts)
-        made, stamp = _store(shelf, summariser, seen, new, text, keep)
+    given = taken if seen.last is None else [seen.last, *taken]
+    with shelf.sending([one.id for one in given], summariser.model):
+        text = summariser.call(None if seen.last is None else seen.last.text, texts)
+        draft = summary_rows.draft(text, f"{OF_MESSAGES}{summariser.name}", summariser.model, given)
+        made, stamp = _store(shelf, seen, new, draft, keep)
     # A version that waits for confirmation is not continued.
     left = seen.fresh[len(new) :] if made.status in USABLE else []
-    return _Seen(stamp, made.id, made.text, [*seen.covered, *new], left)
+    return _Seen(stamp, made.id, made, [*seen.covered, *new], left)
 
 
 def _store(
-    shelf: Shelf, summariser: Summariser, seen: _Seen, new: Sequence[int], text: str, keep: bool
+    shelf: Shelf, seen: _Seen, new: Sequence[int], draft: Draft, keep: bool
 ) -> tuple[Record, Stamp]:
     with shelf.engine.writing(shelf.workspace) as (tx, scope):
         shelf.expect(tx, scope, seen.stamp)
-        if seen.text is not None:
+        if seen.last is not None:
             provenance.require_usable(tx, scope.ws, [seen.record])
-        asks = f"{OF_MESSAGES}{summariser.name}"
-        draft = summary_rows.draft(text, asks, summariser.model)
         made, numbers = storing.store(tx, scope, [draft], shelf.at)
         _attach(tx, scope, made[0], seen, new, numbers.sequence)
-        kept = keep and seen.text is not None
+        kept = keep and seen.last is not None
         if kept:
             _keep(shelf, tx, scope, seen.record)
         shelf.name(tx, scope, NEWEST, made[0].id, replaced=not kept)
@@ -132,7 +128,7 @@ def _attach(
     if seen.covered and (base := _sequence(tx, scope, seen.record)) is not None:
         tips.note(scope.ws, SEQUENCES, Tip(seen.covered, [(len(seen.covered), base)]))
     sequences.attach_context(tx, scope, made.id, ids, SEQUENCES, fresh, tips)
-    if seen.text is not None:
+    if seen.last is not None:
         sequences.attach_surviving(tx, scope.ws, made.id, [seen.record], after=len(ids))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import LiteralString, NamedTuple
 
 from . import hiding, item_rows, reading, storing
 from .database import R_USABLE, USABLE, Scope, Tx
@@ -145,9 +145,27 @@ class Shelf:
         return [found[one] for one in ids]
 
 
-def draft(text: str, asks: str, model: str | None) -> Draft:
-    """Return a part as it is stored: in no thread, so that no chat takes it for a message."""
-    return Draft(text, role="assistant", kind="summary", metadata={ASKS: asks}, model=model)
+def draft(text: str, asks: str, model: str | None, sources: Sequence[Record]) -> Draft:
+    """Return a part as it is stored: in no thread, so that no chat takes it for a message.
+
+    It is kept no longer than any of its sources, and about whom and for what all of these are.
+    """
+    until = [one.retention_until for one in sources if one.retention_until is not None]
+    return Draft(
+        text,
+        role="assistant",
+        kind="summary",
+        metadata={ASKS: asks},
+        subject=_only({one.subject for one in sources}),
+        purpose=_only({one.purpose for one in sources}),
+        sensitivity=_only({one.sensitivity for one in sources} - {None}),
+        retention_until=min(until, default=None),
+        model=model,
+    )
+
+
+def _only(said: set[str | None]) -> str | None:
+    return said.pop() if len(said) == 1 else None
 
 
 def messages(tx: Tx, scope: Scope, thread: str, at: int) -> dict[int, int]:
@@ -165,18 +183,28 @@ def messages(tx: Tx, scope: Scope, thread: str, at: int) -> dict[int, int]:
     return {row[0]: row[1] for row in rows}
 
 
+# What parts were made from, through the sequences that a context may be built of.
+_MADE_OF: LiteralString = (
+    "with recursive m(part, node) as ("
+    " select e.child, e.parent from edge e"
+    " where e.ws = :ws and e.child in :parts and e.pos >= 0"
+    " union"
+    " select m.part, e.parent from m cross join edge e"
+    " where e.ws = :ws and e.child = m.node and m.node < 0) "
+)
+
+
 def unsummed(tx: Tx, scope: Scope, thread: str, leaves: Sequence[int], at: int) -> dict[int, int]:
     """Return those of the messages from which none of the leaves was made: place by id, in order."""
     if not leaves:
         return messages(tx, scope, thread, at)
     rows = tx.all(
-        f"select id, place from record where ws = :ws and thread = :thread and {USABLE} "
-        f"and kind in ('message', 'tool') and {hiding.among('kept')} and id not in "
-        "(select e.parent from edge e where e.ws = :ws and e.child in :leaves and e.pos > 0) "
-        "order by place, id",
+        f"{_MADE_OF} select id, place from record where ws = :ws and thread = :thread "
+        f"and {USABLE} and kind in ('message', 'tool') and {hiding.among('kept')} "
+        "and id not in (select node from m where node > 0) order by place, id",
         ws=scope.ws,
         thread=encode(thread),
-        leaves=list(leaves),
+        parts=list(leaves),
         at=at,
     )
     return {row[0]: row[1] for row in rows}
@@ -187,11 +215,11 @@ def spans(tx: Tx, scope: Scope, leaves: Sequence[int], at: int) -> list[Span]:
     if not leaves:
         return []
     rows = tx.all(
-        f"select e.child, min(r.place), max(r.place), count(*), sum(case when {R_USABLE} "
-        "then 1 else 0 end) from edge e join record r on r.ws = :ws and r.id = e.parent "
-        "where e.ws = :ws and e.child in :leaves and e.pos > 0 group by e.child",
+        f"{_MADE_OF} select m.part, min(r.place), max(r.place), count(*), "
+        f"sum(case when {R_USABLE} then 1 else 0 end) from m "
+        "join record r on r.ws = :ws and r.id = m.node group by m.part",
         ws=scope.ws,
-        leaves=list(leaves),
+        parts=list(leaves),
         at=at,
     )
     return [Span(*map(int, row)) for row in rows]
@@ -220,13 +248,12 @@ def in_order(places: Mapping[int, int]) -> list[int]:
 def sources(
     tx: Tx, scope: Scope, parts: Sequence[int], at: int
 ) -> list[tuple[int, int, int, bool]]:
-    """Return (part, source, place of the source, whether it may be used), in order for each part."""
+    """Return (part, source, place of the source, whether it may be used), in the thread's order."""
     if not parts:
         return []
     rows = tx.all(
-        f"select e.child, e.parent, r.place, {R_USABLE} from edge e "
-        "join record r on r.ws = :ws and r.id = e.parent "
-        "where e.ws = :ws and e.child in :parts and e.pos > 0 order by e.child, e.pos",
+        f"{_MADE_OF} select m.part, m.node, r.place, {R_USABLE} from m "
+        "join record r on r.ws = :ws and r.id = m.node order by r.place, m.node",
         ws=scope.ws,
         parts=list(parts),
         at=at,

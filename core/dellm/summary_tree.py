@@ -276,9 +276,10 @@ def _put(
     shelf: Shelf, summariser: Summariser, tree: Tree, spot: Spot, sources: Sequence[int]
 ) -> None:
     """Make and store one part; what was made from an earlier one at its spot is dropped."""
-    texts = summariser.said(shelf.records(sources))
+    given = shelf.records(sources)
+    texts = summariser.said(given)
     with shelf.sending(sources, summariser.model):
-        made = _store(shelf, summariser, tree, spot, sources, summariser.summed_up(texts))
+        made = _store(shelf, summariser, tree, spot, given, summariser.summed_up(texts))
     for one in tree.ancestors(spot):
         del tree.parts[one], tree.made_of[one]
     if spot.level == 0:
@@ -293,16 +294,17 @@ def _store(
     summariser: Summariser,
     tree: Tree,
     spot: Spot,
-    sources: Sequence[int],
+    given: Sequence[Record],
     text: str,
 ) -> Record:
     """Store a part in the place of what is at its spot, and drop what is above it."""
     asks = f"{OF_PARTS if spot.level else OF_MESSAGES}{summariser.name}"
+    sources = [one.id for one in given]
     stale = [tree.parts[one] for one in tree.ancestors(spot)] + tree.others
     with shelf.engine.writing(shelf.workspace) as (tx, scope):
         shelf.expect(tx, scope, tree.stamp)
         provenance.require_usable(tx, scope.ws, sources)
-        draft = summary_rows.draft(text, asks, summariser.model)
+        draft = summary_rows.draft(text, asks, summariser.model, given)
         made = storing.store(tx, scope, [draft], shelf.at)[0][0]
         # As direct parents: as a sequence of their own they would be in the way of the chat's.
         sequences.attach_surviving(tx, scope.ws, made.id, sources)
