@@ -502,3 +502,31 @@ def test_a_turn_asks_no_more_of_the_database_where_its_model_is_named(
     without, named = turn("without", None), turn("with", MODELS[0])
     assert len(without) > 5
     assert named == without
+
+
+@settings(max_examples=10)
+@given(steps=STEPS, hops=st.integers(0, 1))
+def test_under_a_relaxed_reach_no_survivor_loses_an_exposure(
+    steps: list[tuple[str, int, str | None]], hops: int, bench: dict[str, Memory]
+) -> None:
+    memory = bench["sqlite"].workspace(f"w{next(NUMBERS)}")
+    known: set[tuple[int, str, datetime]] = set()
+    living: list[int] = []
+    for number, (step, seed, name) in enumerate(steps):
+        pick = random.Random(seed)
+        if step == "say" or not living:
+            living.append(memory.remember(f"said {number}", thread="t").id)
+        elif step == "forget":
+            receipt = memory.forget(ids=[pick.choice(living)], reach=depth(hops), scrub=False)
+            living = [one for one in living if one not in receipt.ids]
+        else:
+            context = living if step == "all" else living[: pick.randint(1, len(living))]
+            at = day(pick.randint(0, 99))
+            reply = memory.record("r", context=context, thread="t", model=name, created_at=at)
+            living.append(reply.id)
+        now = {(one, who): last for one, who, last in seen(memory)}
+        assert {one for one, _ in now} <= set(living)
+        for one, who, last in known:
+            assert one not in living or now[one, who] >= last
+        known = {(one, who, last) for (one, who), last in now.items()}
+    assert memory.verify().ok
