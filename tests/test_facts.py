@@ -354,16 +354,23 @@ def test_a_fact_that_is_redacted_on_entry_is_none_and_one_that_is_held_waits(
 # several at once
 
 
-def test_threads_that_state_at_once_leave_one_open_row_for_a_single_key(memory: Memory) -> None:
+def test_threads_that_state_at_once_leave_one_open_row_for_a_single_key(
+    memory: Memory, opened: Callable[..., Memory]
+) -> None:
+    """In two open memories of one database, as in two processes."""
     memory.facts.state("city", "start")
+    other = opened(memory.url).workspace(memory.id)
     barrier = threading.Barrier(4)
 
-    def state(name: str) -> None:
+    def state(name: str, mine: Memory) -> None:
         barrier.wait()
         for number in range(4):
-            memory.facts.state("city", f"{name}{number}", valid_from=day(number))
+            mine.facts.state("city", f"{name}{number}", valid_from=day(number))
 
-    workers = [threading.Thread(target=state, args=(name,)) for name in "abcd"]
+    workers = [
+        threading.Thread(target=state, args=(name, mine))
+        for name, mine in zip("abcd", (memory, other) * 2, strict=True)
+    ]
     for one in workers:
         one.start()
     for one in workers:

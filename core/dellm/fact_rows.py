@@ -229,10 +229,10 @@ def past(tx: Tx, ws: int, ids: Sequence[int], at: int) -> set[int]:
 
 
 def insert(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows; their dates are right after `settle`."""
+    """Write rows as if each stood for its fact, as most do; `settle` makes the others right."""
     tx.many(
         "insert into fact(ws, record, name, subject, value, since, until, shown, confidence, said_in) "
-        "values (:ws, :record, :name, :subject, :value, :since, :until, 0, :confidence, :said_in)",
+        "values (:ws, :record, :name, :subject, :value, :since, :until, 1, :confidence, :said_in)",
         rows,
     )
 
