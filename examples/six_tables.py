@@ -20,15 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dellm import (
-    Atom,
-    Draft,
     HashingEmbedder,
-    Keep,
     Memory,
     Receipt,
     RuleExtractor,
     ScanReport,
-    Sources,
 )
 from dellm.values import needle, quick
 
@@ -124,12 +120,12 @@ class OneMemory:
         self.memory.facts.extract(RuleExtractor(), thread="chat")
 
     def answer(self, question: str) -> None:
-        """Answer from everything that a search finds, and keep the reply under its question."""
+        """Answer from everything that a search finds, and keep the reply for the next time."""
         context = self.memory.context(question, by="both", k=9, threshold=-1)
+        asked = self.memory.remember(question, thread="asked")
         reply = copying(*(record.text for record in context.records), question)
-        sources = Sources(also=tuple(Atom(known=id_) for id_ in context.ids))
-        atom = Atom(Draft(reply, role="assistant", kind="cached"), made=sources)
-        self.memory.items.put("answer", [Keep(("alex",), question, atom)])
+        made = self.memory.record(reply, context=[*context.ids, asked.id], thread="asked")
+        self.memory.answers.keep(asked, made)
 
     def forget(self) -> Receipt:
         """Close the fact as the app does; then forget the number, wherever it went."""
@@ -137,19 +133,24 @@ class OneMemory:
         return self.memory.forget(NUMBER)
 
     def count(self) -> dict[str, int]:
-        """Return how many records of each kind hold the number, and what the search and the audit have."""
+        """Return in how many records of each part the number is; in the audit, in how many entries."""
         holds = quick(needle(NUMBER))
-        kinds = [record.kind for record in self.memory.export() if holds(record.text)]
+        records = [record for record in self.memory.export() if holds(record.text)]
+        cached = [self._cached(question) for question in ASKED]
         found = self.memory.search("415 555 0142", by="keyword", limit=50)
         entries = [entry for entry in self.memory.ledger() if holds(str(entry.body))]
         return {
-            "messages": kinds.count("message"),
+            "messages": sum(record.role == "user" for record in records),
             "search_index": sum(holds(hit.record.text) for hit in found),
-            "summaries": kinds.count("summary"),
+            "summaries": sum(record.kind == "summary" for record in records),
             "facts": len(self.memory.facts.history("phone")),
             "audit_log": len(entries),
-            "response_cache": kinds.count("cached"),
+            "response_cache": sum(map(holds, cached)),
         }
+
+    def _cached(self, question: str) -> str:
+        hit = self.memory.answers.find(question, thread="asked", same_context=False)
+        return "" if hit is None else hit.text
 
 
 @dataclass(frozen=True, slots=True)
