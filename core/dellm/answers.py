@@ -18,11 +18,12 @@ import numpy as np
 from . import exposures, indexing, provenance, reading, sequences, storing
 from .arguments import check_choice, check_flag, check_number, check_text, whole_numbers
 from .cells import Atom, Sources
-from .database import Scope, Tx, Vector
+from .database import R_USABLE, Scope, Tx, Vector
+from .encoding import decode, encode, load_json
 from .engine import Engine
 from .errors import ContextForgotten, InvalidInput
 from .item_rows import ALL_KNOWN, CACHED
-from .item_search import MOST, Item
+from .item_search import stored
 from .items import Items, Keep
 from .records import Context, Draft, Record
 from .sequences import Tip
@@ -41,6 +42,16 @@ class _Asked:
     context: Sequence[int]
     thread: str | None
     same_context: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What is kept of an answer: its record, the question, the reply's record, and the vector."""
+
+    id: int
+    question: str
+    reply: int
+    vector: Vector | None = None
 
 
 class Answers:
@@ -142,31 +153,29 @@ class Answers:
 
     def _candidates(
         self, question: str, space: tuple[str, ...], by: str, least: float
-    ) -> Iterator[Item]:
+    ) -> Iterator[_Entry]:
         """Yield the entries that may answer, the one of the same question first, then the nearest."""
         normal = _normal(question)
         if by != "meaning":
             (found,) = self._items.get(FAMILY, [(space, self._items.digest([normal]))])
             if found is not None and _normal(found.text) == normal:
-                yield found
+                yield _Entry(found.id, found.text, found.record.metadata["refs"][0])
         if by == "exact":
             return
-        items = self._items.search(FAMILY, space, limit=MOST)
-        # One whose question was redacted since has no vector.
-        same = [one for one in items if one.record.metadata.get("embedder") == self._space()]
-        same = [one for one in same if one.record.payload]
+        indexing.needed(self._engine)
+        with self._engine.reading(self.workspace) as (tx, scope):
+            same = _comparable(tx, scope, space, self._space(), self._engine.options.clock())
         if not same:
-            indexing.needed(self._engine)
             return
         vector = self._vector(question)
-        vectors = np.stack([np.frombuffer(one.record.payload or b"", "<f4") for one in same])
+        vectors = np.stack([one.vector for one in same if one.vector is not None])
         scores = vectors @ vector
         for at in np.argsort(-scores, kind="stable"):
             if scores[at] < least:
                 return
             yield same[at]
 
-    def _given(self, item: Item, asked: _Asked) -> Record | None:
+    def _given(self, item: _Entry, asked: _Asked) -> Record | None:
         """Store and return the hit on an entry; None where the entry holds no longer, or not here."""
         engine, thread = self._engine, asked.thread or ""
         with engine.writing(self.workspace) as (tx, scope):
@@ -174,7 +183,7 @@ class Answers:
             at = engine.options.clock()
             reply = _reply(tx, scope, item, at)
             if reply is None or (
-                asked.same_context and not _alike(tx, scope, reply, item.text, asked, at)
+                asked.same_context and not _alike(tx, scope, reply, item.question, asked, at)
             ):
                 return None
             draft = Draft(
@@ -252,9 +261,35 @@ def _normal(question: str) -> str:
     return " ".join(folded.split()).strip(_SPARE) or folded
 
 
-def _reply(tx: Tx, scope: Scope, item: Item, at: int) -> Record | None:
+def _comparable(
+    tx: Tx, scope: Scope, space: tuple[str, ...], embedder: str | None, at: int
+) -> list[_Entry]:
+    """Return the entries of a scope whose vectors are the embedder's.
+
+    One whose question was redacted since has none.
+    """
+    rows = tx.all(
+        "select r.id, r.text, r.metadata, r.payload from item i "
+        "join record r on r.ws = :ws and r.id = i.record "
+        "where i.ws = :ws and i.family = :family and i.space = :space "
+        f"and (i.expires_at is null or i.expires_at > :at) and {R_USABLE} "
+        "and r.payload is not null order by r.id desc",
+        ws=scope.ws,
+        family=encode(FAMILY),
+        space=stored(space),
+        at=at,
+    )
+    found = [(row, load_json(row[2])) for row in rows]
+    return [
+        _Entry(row[0], decode(row[1]), said["refs"][0], np.frombuffer(bytes(row[3]), "<f4"))
+        for row, said in found
+        if said.get("embedder") == embedder
+    ]
+
+
+def _reply(tx: Tx, scope: Scope, item: _Entry, at: int) -> Record | None:
     """Return the reply of an entry, if both are still there and its thread has not dropped it."""
-    (id_,) = item.record.metadata["refs"]
+    id_ = item.reply
     still = tx.one(
         "select 1 from item where ws = :ws and record = :record "
         "and (expires_at is null or expires_at > :at) and not exists "
