@@ -461,6 +461,27 @@ def test_a_source_that_goes_while_the_model_answers_is_not_in_the_reply(three: M
     assert texts(three) == [WHAT]
 
 
+def test_only_the_replies_lose_that_a_source_left_while_the_model_answered(three: Memory) -> None:
+    aside = three.remember("An aside.", thread="u").id
+    _, lost = turn(three, "And the aside?", 3, aside)
+    _, after = turn(three, "And so on?", lost)
+    _, kept = turn(three, "And tea?", 1, 3)
+    done = []
+
+    def make(reply: Record, context: Sequence[Record]) -> str:
+        if not done:
+            done.append(three.forget(ids=[aside], mode="suppress", reach=depth(0)))
+        return echoed(reply, context)
+
+    receipt = three.forget(ids=[3], on_dependents="regenerate", regenerate=make)
+    assert receipt.regenerated.keys() == {6, kept}
+    assert (receipt.not_regenerated, receipt.regenerate_calls) == (2, 4)
+    assert {lost, after} <= set(receipt.ids)
+    assert "An aside." not in " ".join(one.text for one in three.export())
+    assert not three.scan("canaryqzxv").places
+    assert three.verify().ok
+
+
 # redaction, reach
 
 
@@ -725,3 +746,9 @@ def test_the_model_may_fail_at_any_call(url: str, opened: Callable[..., Memory])
         assert (receipt.regenerate_calls, receipt.not_regenerated) == (5, min(1, len(failing)))
         assert len(memory.history("t")) == 14 - 2 - len(failing)
         assert not memory.scan("canaryqzxv", files=False).places
+
+
+def test_with_a_guard_replies_are_asked_again_all_the_same(three: Memory) -> None:
+    receipt = three.forget("canaryqzxv", on_dependents="regenerate", guard=True)
+    assert three.get(receipt.regenerated[6]).text == f"you said: {TEA} | you said: {TEA} | {WHAT}"
+    assert not three.scan("canaryqzxv").places

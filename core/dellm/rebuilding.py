@@ -324,25 +324,41 @@ def new_versions(
 ) -> dict[int, Version]:
     """Return, by old id, what takes its place, each after what it is made from.
 
-    Nothing where the plan or what is there to be used is no longer what the texts were made from.
-    `shortened` are matches that have a new version themselves. A context may name the old id of a record that has a new version too.
+    Nothing where the plan is no longer the one they were made for, and none for a text of which a
+    source is no longer there to be used. `shortened` are matches that have a new version themselves.
+    A context may name the old id of a record that has a new version too.
     """
     if not made.texts or made.digest != plan.digest:
         return {}
     found = _found(tx, scope, plan, names, at, shortened)
-    if _listed(plan, found) != made.sources:
-        return {}
-    stored = reading.several(tx, scope, list(made.texts), at)
+    texts = _still(made, _listed(plan, found), found.twins)
+    stored = reading.several(tx, scope, list(texts), at)
     return {
         id_: Version(
             regenerating.draft_of(stored[id_], text, made.holds)
             if id_ in found.replies
             else _draft(stored[id_], text, made),
-            [one for one in made.sources[id_] if one not in made.sources or one in made.texts],
+            [one for one in made.sources[id_] if one not in made.sources or one in texts],
             stored[id_].status,
         )
-        for id_, text in made.texts.items()
+        for id_, text in texts.items()
     }
+
+
+def _still(made: Rebuilds, now: Sources, twins: Mapping[int, Collection[int]]) -> dict[int, str]:
+    """Return the texts whose sources, and theirs in turn, are what they were when these were made."""
+    left: dict[int, str] = {}
+    lost: set[int] = set()
+    for (
+        id_,
+        text,
+    ) in made.texts.items():  # each after what it is made from, and the first of its twins
+        same = now.get(id_) == made.sources[id_]
+        if same and lost.isdisjoint(made.sources[id_]) and lost.isdisjoint(twins.get(id_, ())):
+            left[id_] = text
+        else:
+            lost.add(id_)
+    return left
 
 
 def _draft(record: Record, text: str, made: Rebuilds) -> Draft:
