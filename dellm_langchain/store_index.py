@@ -17,7 +17,6 @@ from langgraph.store.base import IndexConfig, PutOp, ensure_embeddings, get_text
 from numpy.typing import NDArray
 
 from dellm import Embedder, InvalidInput
-from dellm.exposures import outsider
 
 Vector = NDArray[np.float32]
 _EMBEDS = re.compile(r"_?Embeddings?(Lambda)?$")
@@ -97,8 +96,8 @@ class Index:
         asked: Any = self.embeddings
         kind = type(asked).__name__
         if isinstance(asked, MemoryEmbeddings):
-            found = outsider(asked.embedder)
-            return found[0] if found is not None else f"local/{asked.embedder.name}"
+            said = getattr(asked.embedder, "provider", None)  # as for the core's own vectors
+            return f"{said or 'unknown'}/{asked.embedder.name.removeprefix('openai:')}"
         names = [getattr(asked, one, None) for one in ("model", "model_name", "model_id")]
         name = next((one for one in names if isinstance(one, str) and one.strip()), kind)
         provider = "local" if kind in _IN_PROCESS else _EMBEDS.sub("", kind).lower()
