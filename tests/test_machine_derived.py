@@ -235,9 +235,11 @@ class Derived(RuleBasedStateMachine):
         selection: dict[str, Any] = {"value": word} if by_value else {"ids": [id_]}
         with self.failing(after):
             receipt = self.at(pick).forget(
-                **selection, rebuild=rebuild, on_dependents=replies, scrub=False
+                **selection, rebuild=rebuild, on_dependents=replies, guard=guard, scrub=False
             )
         self.settle(receipt, id_, word)
+        if guard and by_value:
+            self.guarded.add(word)
 
     def settle(self, receipt: Receipt, id_: int, word: str) -> None:
         assert id_ in receipt.ids
