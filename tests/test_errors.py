@@ -416,7 +416,19 @@ def test_a_wrong_type_in_any_argument_is_an_error_of_ours_or_harmless(
     assert memory.verify().ok
 
 
-@pytest.mark.parametrize("name", ["url", "embedder", "scrub_below", "region", "providers"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "url",
+        "embedder",
+        "scrub_below",
+        "region",
+        "providers",
+        "credentials",
+        "guards",
+        "guard_days",
+    ],
+)
 def test_a_wrong_type_at_opening_is_an_error_of_ours(sqlite_url: str, name: str) -> None:
     problems = []
     for wrong in WRONG:

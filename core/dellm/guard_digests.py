@@ -9,7 +9,8 @@ guess short values.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import re
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,14 @@ LONGEST_WHOLE: Final = 24  # words of a text that is guarded as a whole
 # Scripts without spaces count by character, as in dellm.terms.
 _UNSPACED: Final = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _WORD: Final = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[^\W_{_UNSPACED}]+")
+_PLAIN_WORD: Final = re.compile("[a-z0-9]+")
+# What a text must have to hold a value of a kind; reading it for those takes far longer.
+_DIGIT: Final = regex.compile("[0-9]")
+_NEEDS: Final = {
+    "email": regex.compile(r"@|%40|at[\])}>\s].*(?:\.|dot)", regex.DOTALL),
+    "url": regex.compile(r"\w\.\w|://"),
+    "ip": regex.compile("[0-9:]"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +93,21 @@ class Forms:
         else:
             self._kinds.add(kind)
 
-    def of(self, text: str) -> Iterator[Form]:
-        """Yield the digests of what a text holds; one for each stretch of a length in use."""
+    def of(self, text: str, among: Container[bytes] | None = None) -> Iterator[Form]:
+        """Yield the digests of what a text holds, one for each stretch of a length in use.
+
+        Only those `among` the ones given, if any are.
+        """
         folded = Folded(text)
-        spans = [one.span() for one in _WORD.finditer(folded.plain)]
+        words = _PLAIN_WORD if folded.plain.isascii() else _WORD  # five times as fast
+        spans = [one.span() for one in words.finditer(folded.plain)]
         if self._wholes:
             yield from self._whole(folded, spans)
         if self._lengths:
-            yield from self._stretches(folded, spans)
-        if self._kinds:
-            for found in values.recognise(text, region=self._region, kinds=self._kinds):
+            yield from self._stretches(folded, spans, among)
+        kinds = [one for one in self._kinds if _NEEDS.get(one, _DIGIT).search(folded.plain)]
+        if kinds:
+            for found in values.recognise(text, region=self._region, kinds=kinds):
                 digest = _digest(self._secret, found.kind, found.key)
                 yield Form(digest, found.kind, found.start, found.end)
 
@@ -102,7 +116,9 @@ class Forms:
             compact = "".join(folded.plain[low:high] for low, high in spans)
             yield Form(_digest(self._secret, "whole", compact), "whole", 0, len(folded.text))
 
-    def _stretches(self, folded: Folded, spans: list[tuple[int, int]]) -> Iterator[Form]:
+    def _stretches(
+        self, folded: Folded, spans: list[tuple[int, int]], among: Container[bytes] | None
+    ) -> Iterator[Form]:
         longest = max(self._lengths)
         for first, (start, _) in enumerate(spans):
             compact = ""
@@ -112,4 +128,5 @@ class Forms:
                     break
                 if self._lengths.get(len(compact), 0) >= last:
                     digest = _digest(self._secret, "words", compact)
-                    yield Form(digest, "words", *folded.original(start, high))
+                    if among is None or digest in among:
+                        yield Form(digest, "words", *folded.original(start, high))

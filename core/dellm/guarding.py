@@ -86,7 +86,7 @@ class _Look:
         return replace(clean, payload=self._masked(draft.payload))
 
     def _hits(self, text: str) -> list[Form]:
-        return [one for one in self._forms.of(text) if one.digest in self._digests]
+        return [one for one in self._forms.of(text, self._digests) if one.digest in self._digests]
 
     def _without(self, text: str, hits: Sequence[Form]) -> str:
         for start, end in reversed(_joined(hits)):
