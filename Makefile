@@ -19,6 +19,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)  ## Replay a bundled conversation, then forget a phone number in it and prove it
 	@$(BIN)/python -m dellm.demo
 	@$(BIN)/python -m dellm_langchain.demo
+	@$(BIN)/python examples/six_tables.py
 
 test: $(STAMP)  ## Run every test, on SQLite and PostgreSQL
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
