@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -224,6 +225,16 @@ def test_on_no_way_does_a_guarded_value_come_in(memory: Memory, way: Callable[..
     if way is not sent_again:
         way(control, "Got it, NIA, noted")
         assert not control.scan("Nia", files=False).clean
+
+
+def test_of_a_value_that_was_not_stored_whole_no_vector_is(guarded: Memory) -> None:
+    for name, text, found in (("a", "was it Nia?", 0), ("b", "was it Ann?", 1)):
+        atom = Atom(Draft(json.dumps({"v": text}), role="item", kind="state"))
+        keep = Keep(("u",), name, atom, vectors=[np.ones(2, np.float32)])
+        guarded.items.put("store", [keep])
+        near = guarded.items.search("store", ("u",), near=np.ones(2, np.float32))
+        assert sum(one.score is not None for one in near) == found
+    clean(guarded)
 
 
 def test_what_is_taken_out_leaves_the_rest(guarded: Memory) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, LiteralString
 
@@ -100,8 +100,9 @@ class Items:
         with self._runs.open(thread, trusted) as writing:
             settling = Settling(writing.desk, writing)
             atoms = [one.atom for one in last.values() if one.atom is not None]
+            said = {one: one.draft for one in atoms}
             settling.settle(atoms)
-            _keep_all(writing.desk, family, last.values())
+            _keep_all(writing.desk, family, [_as_stored(one, said) for one in last.values()])
             refused = any(one.id is None for one in atoms)
             return Written(writing.generation, refused, settling.inexact)
 
@@ -345,6 +346,13 @@ def _keep_all(desk: Desk, family: str, keeps: Collection[Keep]) -> None:
         if one.vectors and one.embedder is not None and not in_process(one.embedder):
             who = (one.embedder, True)
             exposure_rows.note(desk.tx, desk.scope.ws, [row["record"]], who, desk.at)
+
+
+def _as_stored(one: Keep, said: Mapping[Atom, Draft | None]) -> Keep:
+    """Return a value without its vectors if not all of it was stored: they are made of all of it."""
+    if one.vectors and one.atom is not None and one.atom.draft is not said[one.atom]:
+        return replace(one, vectors=())
+    return one
 
 
 def _row(desk: Desk, family: str, one: Keep) -> dict[str, Any]:
