@@ -285,6 +285,18 @@ def test_values_that_the_matches_say_are_guarded_but_those_that_stay_elsewhere_a
     assert again.text == MARKER
 
 
+@pytest.mark.parametrize("name", ["Nia", "Zoë Müller-Lüd", "O'Brien", "Иван"])
+def test_a_forget_without_a_text_guards_the_names_that_nothing_else_holds(
+    memory: Memory, name: str
+) -> None:
+    gone = memory.remember(f"Well, I think that {name} moved to Oslo on Monday")
+    memory.remember("I work in Oslo")
+    memory.forget(ids=[gone.id], guard=True, scrub=False)
+    came = memory.remember(f"was it {name} of Oslo, on Monday?")
+    assert came.text == f"was it {MARKER} of Oslo, on Monday?"
+    assert memory.remember("I think so too", role="tool").text == "I think so too"
+
+
 def test_a_redaction_guards_what_it_takes(memory: Memory) -> None:
     memory.remember("Nia lives in Rome")
     memory.forget("Nia", mode="redact", guard=True, scrub=False)
