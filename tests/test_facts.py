@@ -263,6 +263,23 @@ def test_many_are_stated_in_one_transaction(memory: Memory) -> None:
 # out of use, and in use again
 
 
+def test_an_inference_from_what_is_suppressed_cannot_be_confirmed(memory: Memory) -> None:
+    said = memory.remember("I have to take my insulin.")
+    held = memory.facts.state(
+        "illness", "zyxdiabetes", inferred=True, sensitivity="health", context=[said.id]
+    )
+    receipt = memory.forget(ids=[said.id], mode="suppress")
+    assert memory.facts.waiting() == []
+    for refuses in (memory.facts.confirm, memory.facts.reject):
+        with pytest.raises(NotFound):
+            refuses(held)
+    assert memory.facts.history("illness") == []
+    memory.restore(receipt)
+    assert [one.id for one in memory.facts.waiting()] == [held]
+    assert memory.facts.confirm(held).value == "zyxdiabetes"
+    assert memory.verify().ok
+
+
 def test_suppressed_facts_close_nothing_and_come_back(memory: Memory) -> None:
     facts = memory.facts
     facts.state("city", "A", valid_from=day(1))

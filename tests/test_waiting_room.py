@@ -126,3 +126,30 @@ def test_what_waits_can_be_confirmed_while_vectors_are_made(
     memory.index()
     assert memory.verify().ok
     assert 2 in {one.record.id for one in memory.search("x", by="meaning", threshold=-1)}
+
+
+def test_what_is_suppressed_waits_no_longer_and_cannot_be_confirmed(memory: Memory) -> None:
+    id_ = stored(memory)
+    receipt = memory.forget(ids=[id_], mode="suppress")
+    assert memory.waiting() == []
+    with pytest.raises(NotFound):
+        memory.confirm(id_)
+    assert id_ not in seen(memory)
+    other = memory.forget(ids=[1, id_], mode="suppress")
+    assert memory.restore(receipt) == []
+    assert memory.waiting() == []  # the other suppression holds it
+    memory.restore(other)
+    assert [one.id for one in memory.waiting()] == [id_]
+    assert id_ not in seen(memory)  # what was undone is no consent
+    assert memory.confirm(id_).id == id_
+    assert memory.verify().ok
+
+
+def test_what_is_left_of_a_suppressed_record_does_not_wait_either(memory: Memory) -> None:
+    id_ = stored(memory)
+    suppressed = memory.forget(ids=[id_], mode="suppress")
+    redacted = memory.forget(value="212-867-5309", mode="redact").redacted
+    assert memory.waiting() == []
+    memory.restore(suppressed)
+    assert [one.id for one in memory.waiting()] == list(redacted.values())
+    assert memory.verify().ok

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import LiteralString, NamedTuple
 
-from . import fact_rows, hiding, provenance
+from . import fact_rows, hiding, provenance, suppressing
 from .database import R_USABLE, Row, Scope, Tx
 from .encoding import decode, encode
 from .fact_dates import OPEN, runs
@@ -154,7 +154,7 @@ def several(tx: Tx, scope: Scope, ids: Sequence[int], now: int) -> list[Fact]:
 
 
 def waiting(tx: Tx, scope: Scope, now: int) -> list[Fact]:
-    """Return what waits for confirmation, oldest first."""
+    """Return what waits for confirmation, oldest first; not what is suppressed."""
     rows = tx.all(
         # As the index on what is not in use is made: there are few.
         f"{_FACT} and (r.status <> 0 or r.retention_until is not null) and r.status = :waiting "
@@ -163,7 +163,8 @@ def waiting(tx: Tx, scope: Scope, now: int) -> list[Fact]:
         waiting=int(Status.QUARANTINED),
         at=now,
     )
-    return facts(rows)
+    held = suppressing.withheld(tx, scope.ws) if rows else ()
+    return facts([row for row in rows if row[0] not in held])
 
 
 def newest(tx: Tx, scope: Scope, limit: int, now: int) -> list[Fact]:

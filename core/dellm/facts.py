@@ -225,7 +225,10 @@ class Facts:
         self._must_wait(id_)
         self._memory.confirm(id_)
         with self._engine.reading(self.workspace) as (tx, scope):
-            return fact_reading.several(tx, scope, [id_], self._now())[0]
+            found = fact_reading.several(tx, scope, [id_], self._now())
+        if not found:
+            raise NotFound(f"The fact with the id {id_} went meanwhile.")
+        return found[0]
 
     def reject(self, id_: int) -> Receipt:
         """Forget a fact that waits, and do not extract it from its message again. Raises NotFound."""

@@ -48,16 +48,33 @@ def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
     return back
 
 
+def withheld(tx: Tx, ws: int) -> set[int]:
+    """Return the records that a suppression holds, and their versions since.
+
+    What waits for confirmation keeps its status when it is suppressed: by this it waits no longer.
+    """
+    chain = ledger.entries(tx, ws, "suppress")
+    if not chain:
+        return set()
+    held = _held(chain + ledger.entries(tx, ws, "restore"))
+    return _with_versions(ledger.entries(tx, ws, "redact"), held) if held else held
+
+
+def _held(chain: Iterable[LedgerEntry]) -> set[int]:
+    """Return what the suppressions of a chain took that were not undone in it."""
+    taken: dict[int, list[int]] = {}
+    for entry in chain:
+        if entry.action == "suppress":
+            taken[entry.seq] = entry.body["ids"]
+        elif entry.action == "restore":
+            taken.pop(entry.body["receipt"], None)
+    return {id_ for ids in taken.values() for id_ in ids}
+
+
 def _only_suppressed_by(tx: Tx, ws: int, receipt: Receipt) -> list[int]:
     """Return the receipt's ids, and their redacted versions, that no other suppression holds."""
     chain = ledger.entries(tx, ws)
-    others: dict[int, list[int]] = {}
-    for entry in chain:
-        if entry.action == "suppress" and entry.seq != receipt.number:
-            others[entry.seq] = entry.body["ids"]
-        elif entry.action == "restore":
-            others.pop(entry.body["receipt"], None)
-    held = {id_ for ids in others.values() for id_ in ids}
+    held = _held(one for one in chain if one.seq != receipt.number)
     return sorted(_with_versions(chain, receipt.ids) - _with_versions(chain, held))
 
 

@@ -6,7 +6,7 @@ vectors have seen it. A forget finds it by what it says, as everything else.
 
 from __future__ import annotations
 
-from . import fact_rows, indexing, ledger, reading, storing
+from . import fact_rows, indexing, ledger, reading, storing, suppressing
 from .arguments import check_whole
 from .database import Scope, Tx
 from .errors import NotFound, StorageError
@@ -21,7 +21,7 @@ class WaitingRoom(Previews):
     """The verbs `waiting` and `confirm`; `reject` is a forget, and Memory's."""
 
     def waiting(self) -> list[Record]:
-        """Return the records that wait for confirmation, oldest first.
+        """Return the records that wait for confirmation, oldest first; none that is suppressed.
 
         For the user's eyes: what goes from here into a prompt is in no context that we know of.
         """
@@ -33,7 +33,8 @@ class WaitingRoom(Previews):
                 waiting=int(Status.QUARANTINED),
                 at=self._now(),
             )
-            found = [Record.from_row(row, scope.name) for row in rows]
+            held = suppressing.withheld(tx, scope.ws) if rows else ()
+            found = [Record.from_row(row, scope.name) for row in rows if row[0] not in held]
         self._engine.readers.tell(self.id, [one.id for one in found])
         return found
 
@@ -62,7 +63,8 @@ class WaitingRoom(Previews):
 
 def _waits(tx: Tx, scope: Scope, id_: int) -> Record:
     found = reading.several(tx, scope, [id_], None).get(id_)
-    if found is None or found.status != Status.QUARANTINED:
+    waits = found is not None and found.status == Status.QUARANTINED
+    if found is None or not waits or id_ in suppressing.withheld(tx, scope.ws):
         raise NotFound(f"No record with the id {id_} waits for confirmation.")
     return found
 
