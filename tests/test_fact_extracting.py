@@ -197,6 +197,70 @@ def test_a_fact_forgotten_alone_is_not_taken_from_its_message_again(memory: Memo
         assert statement(raw, "select count(*) from fact_refused") == [(0,)]
 
 
+def vague(
+    messages: Sequence[Record], _known: Sequence[Fact], _lists: Sequence[str]
+) -> list[Proposed]:
+    """Find a phone number without saying in which of the messages."""
+    found = any("555" in one.text for one in messages)
+    return [Proposed("phone", "555")] if found else []
+
+
+def test_a_fact_of_no_message_by_name_is_neither_doubled_nor_found_again(memory: Memory) -> None:
+    facts = memory.facts
+    for text in ("hello", "call 555", "thanks"):
+        memory.remember(text, thread="t")
+    for _ in range(2):
+        facts.extract(vague, thread="t", again=True)
+    assert len(list(memory.export())) == 4
+    memory.forget(ids=[facts()[0].id])
+    memory.remember("another", thread="t")  # so that the parts are others
+    for messages in ({"thread": "t"}, {"records": [2]}, {"records": [2, 5]}):
+        assert facts.extract(vague, again=True, **messages).refused == 1
+    assert facts() == []
+    memory.forget(ids=[2])
+    memory.remember("it is 555 now", thread="t")
+    assert len(facts.extract(vague, thread="t").stated) == 1
+    assert memory.verify().ok
+
+
+def test_a_stated_fact_that_is_forgotten_is_not_extracted_from_its_context(memory: Memory) -> None:
+    said = memory.remember("I live in Paris.", thread="t")
+    stated = memory.facts.state("home", "Paris", context=[said.id])
+    memory.forget(ids=[stated])
+    assert memory.facts.extract(RuleExtractor(), thread="t").refused == 1
+    assert memory.facts() == []
+
+
+def test_what_was_forgotten_of_a_message_is_not_taken_from_what_redaction_left(
+    memory: Memory,
+) -> None:
+    memory.remember("My dog is called Biscuit. I live in Paris.", thread="t")
+    memory.facts.extract(RuleExtractor(), thread="t")
+    memory.forget(ids=[memory.facts(key="dog_name")[0].id])
+    for value in ("Paris", "dog"):
+        memory.forget(value, mode="redact")
+        memory.facts.extract(RuleExtractor(), thread="t", again=True)
+        assert memory.facts() == []
+    assert [one.text for one in memory.history("t")] == [
+        "My [redacted] is called Biscuit. I live in [redacted]."
+    ]
+    assert memory.verify().ok
+
+
+def test_a_message_that_said_what_another_said_is_read_again_without_that(memory: Memory) -> None:
+    def once(messages: Sequence[Record], known: Sequence[Fact], _: Sequence[str]) -> list[Proposed]:
+        said = [one for one in messages if "Porto" in one.text and not known]
+        return [Proposed("home", "Porto", said_in=one.id) for one in said[:1]]
+
+    first = memory.remember("I moved to Porto.", thread="t")
+    second = memory.remember("Porto is where I live.", thread="t")
+    memory.facts.extract(once, thread="t")
+    memory.forget(ids=[first.id])
+    assert memory.facts() == []
+    assert memory.facts.extract(once, thread="t").messages == 1
+    assert memory.context_of(memory.facts()[0].id) == [second.id]
+
+
 def test_a_rejected_inference_is_not_made_again(memory: Memory) -> None:
     talked(memory, ["I have to take my insulin."])
     facts = memory.facts

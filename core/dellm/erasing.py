@@ -23,6 +23,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     dead = reached_sequences(ids, plan.edges)
     residue.note(tx, scope, receipt, ids)
     exposure_rows.leave(tx, ws, ids, dead)
+    told = fact_rows.told(tx, ws, ids)
     tx.drop_terms(ws, ids)
     gone = tx.all(
         "delete from record where ws = :ws and id in :ids "
@@ -39,7 +40,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
         "item": item_rows.erase(tx, ws, ids, {one.id for one in plan.matches}),
         "edge": _cut(tx, ws, [*ids, *unlisted]),
         "sequence": kill(tx, ws, dead, at, receipt),
-        "fact": fact_rows.erase(tx, ws, ids, {one.id for one in plan.matches}),
+        "fact": fact_rows.erase(tx, ws, ids, {one.id for one in plan.matches}, told),
     }
     _unname(tx, ws, {str(row[3]) for row in gone})
     tx.run(

@@ -12,7 +12,8 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from .database import Row, Scope, Tx
+from . import provenance
+from .database import Scope, Tx
 from .encoding import decode, encode
 from .fact_dates import OPEN, Statement, runs
 
@@ -22,7 +23,11 @@ Group = tuple[int, int]  # the digests of a key and of whom it is about
 
 
 class Stated(NamedTuple):
-    """A row: a statement, whether it is in use, and until when its fact holds by what is stored."""
+    """A row: a statement, whether it is in use, and until when its fact holds by what is stored.
+
+    `said_in` is the message that it was extracted from; below 0 the last of those that it may have
+    been extracted from, and 0 for what was stated without an extractor.
+    """
 
     record: int
     value: int
@@ -266,11 +271,43 @@ def refused(tx: Tx, ws: int, messages: Sequence[int]) -> set[tuple[int, int, int
     return {(row[0], row[1], row[2], row[3]) for row in rows}
 
 
-def erase(tx: Tx, ws: int, ids: Sequence[int], asked: Collection[int]) -> int:
+def told(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, set[int]]:
+    """Return what each fact was made from that one of the records states, before these are erased."""
+    rows = tx.all(
+        "select e.child, e.parent from fact f join edge e on e.ws = :ws and e.child = f.record "
+        "and e.pos >= 0 where f.ws = :ws and f.record in :ids",
+        ws=ws,
+        ids=list(ids),
+    )
+    shared = {parent: provenance.expand(tx, ws, parent) for _, parent in set(rows) if parent < 0}
+    found: dict[int, set[int]] = {}
+    for child, parent in rows:
+        found.setdefault(child, set()).update(shared.get(parent, (parent,)))
+    return found
+
+
+def refuse(tx: Tx, ws: int, rows: Iterable[Sequence[int]]) -> None:
+    """Keep what must not be extracted again from messages that stay: (message, name, subject, value)."""
+    tx.many(
+        "insert into fact_refused(ws, record, name, subject, value) "
+        "select ws, id, :name, :subject, :value from record where ws = :ws and id = :record "
+        "and kind not in ('fact', 'inferred', 'state') "
+        "on conflict (ws, record, name, subject, value) do nothing",
+        [
+            {"ws": ws, "record": row[0], "name": row[1], "subject": row[2], "value": row[3]}
+            for row in rows
+        ],
+    )
+
+
+def erase(
+    tx: Tx, ws: int, ids: Sequence[int], asked: Collection[int], sources: Mapping[int, set[int]]
+) -> int:
     """Delete the rows of records that were just erased; return how many facts were stated by them.
 
-    `asked`: those of them that were asked for. What one of these stated is not extracted again from
-    a message that stays and says it; what only followed from others is: that message counts as new.
+    `asked`: those of them that were asked for; `sources`: see told. What one of these stated is not
+    extracted again from a message that stays and says it; where what was extracted only followed
+    from others, all messages that it was made from count as new.
     What was closed by an erased record is open again, unless something that stays closes it too.
     """
     here = list(ids)
@@ -288,7 +325,12 @@ def erase(tx: Tx, ws: int, ids: Sequence[int], asked: Collection[int]) -> int:
     groups |= _groups(tx, ws, [row[0] for row in reopened])
     for table in _OF_MESSAGES:
         tx.run(table, ws=ws, ids=here)
-    _refuse(tx, ws, [row for row in gone if row[4]], asked)
+    for row in gone:
+        if row[0] in asked:  # of all that it was made from, where it is not known which says it
+            messages = {row[4]} if row[4] > 0 else sources.get(row[0], ())
+            refuse(tx, ws, [(one, *row[1:4]) for one in sorted(messages)])
+    again = [row[0] for row in gone if row[4] and row[0] not in asked]
+    _unsee(tx, ws, {one for id_ in again for one in sources.get(id_, ())})
     settle(tx, ws, groups)
     return len(gone)
 
@@ -308,18 +350,9 @@ def _groups(tx: Tx, ws: int, records: Sequence[int]) -> set[Group]:
     return {(row[0], row[1]) for row in rows}
 
 
-def _refuse(tx: Tx, ws: int, gone: Sequence[Row], asked: Collection[int]) -> None:
-    """Keep what was forgotten of messages that stay; let them be read again for the rest."""
-    tx.many(
-        "insert into fact_refused(ws, record, name, subject, value) "
-        "select ws, id, :name, :subject, :value from record where ws = :ws and id = :record "
-        "on conflict (ws, record, name, subject, value) do nothing",
-        [
-            {"ws": ws, "record": row[4], "name": row[1], "subject": row[2], "value": row[3]}
-            for row in gone
-            if row[0] in asked
-        ],
-    )
-    again = sorted({row[4] for row in gone if row[0] not in asked})
-    if again:
-        tx.run("delete from fact_seen where ws = :ws and record in :ids", ws=ws, ids=again)
+def _unsee(tx: Tx, ws: int, messages: Collection[int]) -> None:
+    """Let messages be read again, for what they say without what was forgotten."""
+    if messages:
+        tx.run(
+            "delete from fact_seen where ws = :ws and record in :ids", ws=ws, ids=sorted(messages)
+        )

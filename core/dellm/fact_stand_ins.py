@@ -10,9 +10,15 @@ from .encoding import decode
 from .fact_dates import OPEN
 from .redacting import MARKER
 
+Stood = tuple[Sequence[Row], Sequence[Row], Sequence[Row]]
+NONE: Stood = ((), (), ())
 
-def standing(tx: Tx, ws: int, ids: Sequence[int]) -> tuple[list[Row], list[Row]]:
-    """Return the rows of statements that are to get a new version, and their ends: for `stand_in`."""
+
+def standing(tx: Tx, ws: int, ids: Sequence[int]) -> Stood:
+    """Return for `stand_in` the rows of what is to get a new version.
+
+    Those are of statements, of their ends, and of what must not be extracted from messages again.
+    """
     facts = tx.all(
         "select record, name, subject, since, confidence, said_in from fact "
         "where ws = :ws and record in :ids",
@@ -25,18 +31,23 @@ def standing(tx: Tx, ws: int, ids: Sequence[int]) -> tuple[list[Row], list[Row]]
         ws=ws,
         ids=list(ids),
     )
-    return facts, ends
+    refused = tx.all(
+        "select record, name, subject, value from fact_refused where ws = :ws and record in :ids",
+        ws=ws,
+        ids=list(ids),
+    )
+    return facts, ends, refused
 
 
-def stand_in(
-    tx: Tx, scope: Scope, stood: tuple[list[Row], list[Row]], made: Mapping[int, int]
-) -> None:
+def stand_in(tx: Tx, scope: Scope, stood: Stood, made: Mapping[int, int]) -> None:
     """Let new versions state what is left of the facts that the old ones stated, from the same day.
 
-    One whose key or value was taken states none any more.
+    One whose key or value was taken states none any more. What was forgotten of a message is not
+    extracted from what is left of it either.
     """
-    facts, ends = stood
+    facts, ends, refused = stood
     ws = scope.ws
+    fact_rows.refuse(tx, ws, [(made[old], *what) for old, *what in refused if old in made])
     texts = _texts(tx, ws, [made[row[0]] for row in facts if row[0] in made])
     rows = [
         {
@@ -48,12 +59,12 @@ def stand_in(
             "since": since,
             "until": OPEN,
             "confidence": confidence,
-            "said_in": made.get(said_in, said_in),
+            "said_in": made.get(said_in) or -made.get(-said_in, 0) or said_in,
         }
         for old, name, subject, since, confidence, said_in in facts
         if old in made
         for key, value, about in (texts[made[old]],)
-        if fact_rows.group_of(scope, key, about) == (name, subject) and _says_something(value)
+        if fact_rows.group_of(scope, key, about) == (name, subject) and says_something(value)
     ]
     fact_rows.insert(tx, rows)
     _end_again(tx, ws, ends, made)
@@ -71,7 +82,8 @@ def _texts(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, tuple[str, str, str
     return found
 
 
-def _says_something(value: str) -> bool:
+def says_something(value: str) -> bool:
+    """Whether a value is more than the mark of what was redacted, and what stood around it."""
     return any(letter.isalnum() for letter in value.replace(MARKER, ""))
 
 

@@ -176,7 +176,7 @@ class Writer:
                     "since": one.since,
                     "until": OPEN,
                     "confidence": one.confidence,
-                    "said_in": one.said_in,
+                    "said_in": one.said_in or -max(one.messages, default=0),
                 }
                 for id_, one, group, value in listed
             ],
@@ -228,8 +228,11 @@ class Writer:
 
     def made_from(self, id_: int, context: Sequence[int]) -> bool:
         """Whether these, and no others, are what a record was made from; 0 is made from nothing."""
-        found = provenance.context_of(self.tx, self.scope.ws, id_) if id_ else []
-        return set(found) == set(context)
+        return (self.sources(id_) if id_ else set()) == set(context)
+
+    def sources(self, id_: int) -> set[int]:
+        """Return what a record was made from."""
+        return set(provenance.context_of(self.tx, self.scope.ws, id_))
 
 
 def _draft(one: Claim) -> Draft:
@@ -285,8 +288,10 @@ class _Known:
         self._fresh.setdefault((group, value), []).append((at, one))
 
     def _is_same(self, row: Stated, one: Claim) -> bool:
-        if one.messages:
+        if one.messages and row.said_in >= 0:
             return row.said_in in ({one.said_in} if one.said_in else one.messages)
+        if one.messages:
+            return not one.messages.isdisjoint(self._writer.sources(row.record))
         if not row.usable or not row.since <= one.since < max(row.until, row.since + 1):
             return False
         if one.until is not None and (row.since != one.since or row.until > one.until):

@@ -32,6 +32,7 @@ from .errors import ContextForgotten, DellmError, InvalidInput, NotFound
 from .exposures import Exposures
 from .extracting import Extracted, Extractor, Proposed
 from .fact_reading import Fact
+from .fact_stand_ins import says_something
 from .fact_writing import Claim, Said, Writer
 from .plan import in_process
 from .records import Context, Record, to_micros
@@ -350,7 +351,8 @@ class Facts:
         context = [one.id for one in known] + [one.id for one in messages]
         now = max(to_micros(one.created_at) for one in messages)
         model = extracting.seen_by(extractor)
-        claims = [extracting.claim(one, now, context, messages, model) for one in found]
+        stated = [extracting.claim(one, now, context, messages, model) for one in found]
+        claims = [one for one in stated if says_something(one.value or one.key)]
         with self._engine.writing(self.workspace) as (tx, scope):
             storing.lock(tx, scope.ws)
             writer = Writer(tx, scope, self._now(), self._engine.tips)

@@ -207,7 +207,9 @@ def _replace(
     left = surviving.contexts(tx, scope, plan, versions)
     stood = stand_ins.places(tx, scope.ws, plan, list(versions)) if versions else []
     named = item_rows.standing(tx, scope.ws, list(versions)) if versions else []
-    facts = fact_stand_ins.standing(tx, scope.ws, list(versions)) if versions else ([], [])
+    facts = (
+        fact_stand_ins.standing(tx, scope.ws, list(versions)) if versions else fact_stand_ins.NONE
+    )
     threads = derived_jobs.threads_of(tx, scope.ws, plan)
     rows = erasing.erase(tx, scope, plan, receipt, at)
     made = stand_ins.store(tx, scope, versions, plan.edges, at)
