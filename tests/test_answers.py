@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,24 @@ def test_a_hit_is_made_from_the_present_context_the_reply_and_the_entry(memory: 
     assert memory.context_of(entry) == [reply.id]
     assert memory.dependents([asked.id]) == [asked.id, reply.id, entry, hit.id]
     assert memory.verify().ok
+
+
+def test_a_hit_is_governed_as_the_reply_is_that_it_gives_again(memory: Memory) -> None:
+    until = datetime.now(UTC) + timedelta(days=1)
+    reply = memory.record(
+        "Quokka.",
+        context=[],
+        thread="t",
+        subject="nia",
+        purpose="chat",
+        sensitivity="family",
+        retention_until=until,
+    )
+    memory.answers.keep(ASKED, reply)
+    hit = memory.answers.find(ASKED, thread="t")
+    assert hit is not None
+    assert (hit.subject, hit.purpose, hit.sensitivity) == ("nia", "chat", "family")
+    assert hit.retention_until == until
 
 
 def test_only_questions_that_say_the_same_are_the_same(memory: Memory) -> None:
@@ -324,6 +343,22 @@ def test_a_question_sent_to_an_outside_embedder_is_an_exposure(
     assert memory.exposures.queries() == []
     memory.answers.find("how many of them", scope="all")
     assert [one.count for one in memory.exposures.queries()] == [1]
+
+
+def test_a_question_sent_in_vain_is_counted(url: str, opened: Callable[..., Memory]) -> None:
+    memory = opened(url, embedder=Words("api.example.com")).workspace("alex")
+    reply = memory.record("Quokka.", context=[])
+
+    class Forgetting(Words):
+        def embed(self, texts: list[str]) -> Any:
+            memory.forget(ids=[reply.id])
+            return super().embed(texts)
+
+    other = opened(url, embedder=Forgetting("api.example.com")).workspace("alex")
+    with pytest.raises(ContextForgotten):
+        other.answers.keep(ASKED, reply, scope="all")
+    assert [one.count for one in memory.exposures.queries()] == [1]
+    assert memory.exposures() == []
 
 
 def test_a_question_with_a_credential_is_not_kept(memory: Memory) -> None:

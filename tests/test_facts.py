@@ -263,6 +263,23 @@ def test_many_are_stated_in_one_transaction(memory: Memory) -> None:
 # out of use, and in use again
 
 
+def test_a_fact_is_kept_no_longer_than_what_it_was_made_from(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    now = [day(1)]
+    memory = opened(url, clock=lambda: int(now[0].timestamp()) * 1_000_000).workspace("alex")
+    said = [
+        memory.remember(f"message {at}", retention_until=until).id
+        for at, until in enumerate((None, day(5), day(9)))
+    ]
+    made = memory.facts.state_many([Proposed("a", "1"), Proposed("b", "2")], context=said)
+    memory.facts.state("c", "3", context=said[:1])
+    assert {memory.get(one).retention_until for one in made if one} == {day(5)}
+    now[0] = day(6)
+    assert shown(memory.facts()) == [("c", "3")]
+    assert [one.record.text for one in memory.search("1 2 3", by="keyword")] == ["c: 3"]
+
+
 def test_an_inference_from_what_is_suppressed_cannot_be_confirmed(memory: Memory) -> None:
     said = memory.remember("I have to take my insulin.")
     held = memory.facts.state(

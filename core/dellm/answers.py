@@ -98,6 +98,8 @@ class Answers:
         name = self._items.digest([_normal(asked)])
         self._items.put(FAMILY, [Keep(space, name, atom, ttl)])
         if atom.id is None:
+            if self._engine.embedder is not None:  # it was sent there all the same
+                exposures.note_query(self._engine, self.workspace, self._engine.embedder)
             raise ContextForgotten("The reply that was to be kept went meanwhile.")
         self._note(atom.id)
         return atom.id
@@ -186,9 +188,7 @@ class Answers:
                 asked.same_context and not _alike(tx, scope, reply, item.question, asked, at)
             ):
                 return None
-            draft = Draft(
-                reply.text, role=reply.role, thread=asked.thread, metadata={"answer_of": reply.id}
-            )
+            draft = _given_again(reply, asked.thread)
             made, numbers = storing.store(tx, scope, [draft], at, again=True)
             ids = list(dict.fromkeys([*asked.context, reply.id, item.id]))
             tip: Tip | None = sequences.attach_context(
@@ -239,6 +239,20 @@ class Answers:
             storing.lock(tx, scope.ws)
             at = self._engine.options.clock()
             exposures.note_embedded(tx, scope, embedder, [entry], at)
+
+
+def _given_again(reply: Record, thread: str | None) -> Draft:
+    """Return what a hit says: what the reply does, governed as that is."""
+    return Draft(
+        reply.text,
+        role=reply.role,
+        thread=thread,
+        metadata={"answer_of": reply.id},
+        subject=reply.subject,
+        purpose=reply.purpose,
+        sensitivity=reply.sensitivity,
+        retention_until=reply.retention_until,
+    )
 
 
 def _check_question(question: str) -> None:

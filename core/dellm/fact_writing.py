@@ -125,7 +125,8 @@ class Writer:
         found: list[_Stored] = []
         for start in range(0, len(claims), storing.AT_ONCE):
             some = claims[start : start + storing.AT_ONCE]
-            drafts = [_draft(one) for one in some]
+            until = self._kept_until(some)
+            drafts = [_draft(one, until) for one in some]
             records, _ = storing.store(self.tx, self.scope, drafts, self.at)
             ids = [one.id for one in records]
             for context, same in groupby(
@@ -141,6 +142,19 @@ class Writer:
                 for one, draft in zip(records, drafts, strict=True)
             ]
         return found
+
+    def _kept_until(self, claims: Sequence[Claim]) -> dict[int, int]:
+        """Return until when those of their sources are kept that are not kept for good."""
+        ids = {id_ for one in claims for id_ in one.context}
+        if not ids:
+            return {}
+        rows = self.tx.all(
+            "select id, retention_until from record "
+            "where ws = :ws and id in :ids and retention_until is not null",
+            ws=self.scope.ws,
+            ids=sorted(ids),
+        )
+        return {row[0]: row[1] for row in rows}
 
     def _attach(self, ids: Sequence[int], context: tuple[int, ...]) -> None:
         """Make a context that of records; a long one is stored once for all of them."""
@@ -235,13 +249,15 @@ class Writer:
         return set(provenance.context_of(self.tx, self.scope.ws, id_))
 
 
-def _draft(one: Claim) -> Draft:
+def _draft(one: Claim, until: Mapping[int, int]) -> Draft:
+    """Return the record of a claim, kept no longer than all that it was made from."""
     return Draft(
         fact_rows.written(one.key, one.value or "", one.subject),
         role="fact",
         kind="inferred" if one.inferred else "fact",
         subject=one.subject,
         sensitivity=one.sensitivity,
+        retention_until=min((until[id_] for id_ in one.context if id_ in until), default=None),
         quarantined=one.waits,
         model=one.model,
     )
