@@ -268,10 +268,7 @@ def test_a_fact_is_kept_no_longer_than_what_it_was_made_from(
 ) -> None:
     now = [day(1)]
     memory = opened(url, clock=lambda: int(now[0].timestamp()) * 1_000_000).workspace("alex")
-    said = [
-        memory.remember(f"message {at}", retention_until=until).id
-        for at, until in enumerate((None, day(5), day(9)))
-    ]
+    said = [memory.remember("said", retention_until=until).id for until in (None, day(5), day(9))]
     made = memory.facts.state_many([Proposed("a", "1"), Proposed("b", "2")], context=said)
     memory.facts.state("c", "3", context=said[:1])
     assert {memory.get(one).retention_until for one in made if one} == {day(5)}
