@@ -198,6 +198,15 @@ def test_a_credential_is_redacted_before_anything_has_it(memory: Memory) -> None
     assert memory.search("Tr0ub4dor", by="keyword") == []
 
 
+@pytest.mark.parametrize("name", ["subject", "purpose", "sensitivity"])
+def test_a_credential_that_stands_in_one_detail_alone_is_redacted(
+    memory: Memory, name: str
+) -> None:
+    said: dict[str, Any] = {name: f"my password is {PASSWORD}"}
+    assert getattr(memory.remember("hello", **said), name) is None
+    assert memory.scan(PASSWORD, files=False).clean
+
+
 def test_ways_of_adapters_redact_as_well(memory: Memory) -> None:
     text = f"my password is {PASSWORD}"
     said = [Saying(Draft(text, thread="t", framework_id=name)) for name in ("1", "2")]

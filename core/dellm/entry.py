@@ -59,7 +59,7 @@ class Entering:
             return listed
         looked_at = [one for one in listed if one.kind not in HIDDEN]
         # One look at all of them: most writes hold nothing of the kind.
-        if not credentials.may_hold(b"\n".join(map(_plain, looked_at))) and not any(
+        if not credentials.may_hold(_said_by(looked_at)) and not any(
             one.payload and credentials.may_hold(one.payload) for one in looked_at
         ):
             return listed
@@ -103,12 +103,13 @@ def _said_in(value: Any) -> list[str]:
     return list(contents.strings(value))
 
 
-def _plain(draft: Draft) -> bytes:
-    said = draft.text.encode("utf-8", "surrogatepass")
-    if not draft.metadata and draft.subject is None:
-        return said
-    beside = "\n".join([draft.text, draft.subject or "", *_said_in(dict(draft.metadata or {}))])
-    return beside.encode("utf-8", "surrogatepass")
+def _said_by(drafts: Sequence[Draft]) -> bytes:
+    said = [one.text for one in drafts]
+    for one in drafts:
+        if one.metadata or one.subject or one.purpose or one.sensitivity:
+            said += [one.subject or "", one.purpose or "", one.sensitivity or ""]
+            said += _said_in(dict(one.metadata or {}))
+    return "\n".join(said).encode("utf-8", "surrogatepass")
 
 
 def _beside(draft: Draft) -> list[str]:

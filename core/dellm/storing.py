@@ -232,9 +232,9 @@ def store_once(
     `guards` is what `lock` has returned, where a draft has a framework's id.
     Raises InvalidInput when one object comes with two contents; else as `store`.
     """
-    drafts = guarding.screened(tx, scope, scope.entering.screened(drafts), guards, at)
     if all(draft.framework_id is None for draft in drafts):
         return store(tx, scope, drafts, at)[0]
+    drafts = guarding.screened(tx, scope, scope.entering.screened(drafts), guards, at)
     known = [existing(tx, scope, draft) for draft in drafts]
     fresh: dict[object, Draft] = {}
     for index, draft in enumerate(drafts):
