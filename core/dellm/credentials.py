@@ -27,6 +27,7 @@ _AS_TOKEN: Final = bytes(
 _AS_DIGIT: Final = bytes(
     ord("0") if ord("0") <= code <= ord("9") else ord(" ") for code in range(256)
 )
+_NO_DIGITS: Final = bytes(code for code in range(256) if not ord("0") <= code <= ord("9"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,9 @@ def may_hold(data: bytes) -> bool:
     """Whether UTF-8 text may hold a credential; False is certain. About 5 ns for a byte."""
     if _TOKEN_RUN in data.translate(_AS_TOKEN):
         return True
-    if _DIGIT_RUN in data.translate(_AS_DIGIT, b" -."):
+    # Most texts have too few digits at all, which is told faster.
+    many = len(data.translate(None, _NO_DIGITS)) >= len(_DIGIT_RUN)
+    if many and _DIGIT_RUN in data.translate(_AS_DIGIT, b" -."):
         return True
     low = data.lower()
     if b"pass" in low or b"pwd" in low or b"-----BEGIN" in data:
