@@ -370,3 +370,26 @@ def test_a_question_with_a_credential_is_not_kept(memory: Memory) -> None:
     for by in ("exact", "meaning"):
         assert memory.answers.find(f"what is {key} for", scope="all", by=by) is None
         assert memory.answers.find("how many", scope="all", by=by) is not None
+
+
+def test_a_question_of_what_a_guard_keeps_out_is_not_kept_and_not_sent(
+    url: str, opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = Words("api.example.com")
+    memory = opened(url, embedder=embedder).workspace("alex")
+    reply = memory.record("Yes.", context=[])
+    memory.remember("My sister is Quokka.")
+    memory.forget("Quokka", guard=True)
+    sent: list[str] = []
+    embed = embedder.embed
+    monkeypatch.setattr(embedder, "embed", lambda texts: sent.extend(texts) or embed(texts))
+    assert memory.answers.keep("Is Quokka my sister?", reply, scope="all") is None
+    assert sent == []
+    assert list(memory.export()) == [memory.get(reply.id)]
+    monkeypatch.setattr(memory.answers.__class__, "_may_be_stored", lambda *_: True)
+    assert memory.answers.keep("Is Quokka my sister?", reply, scope="all") is None  # set meanwhile
+    assert memory.answers.find("Is Quokka my sister?", scope="all", threshold=0.2) is None
+    with connected(url) as raw:
+        assert statement(raw, "select count(*) from item") == [(0,)]
+        assert statement(raw, "select count(*) from record where payload is not null") == [(0,)]
+    assert memory.verify().ok

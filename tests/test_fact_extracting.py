@@ -197,6 +197,13 @@ def test_a_fact_forgotten_alone_is_not_taken_from_its_message_again(memory: Memo
         assert statement(raw, "select count(*) from fact_refused") == [(0,)]
 
 
+@pytest.mark.parametrize("mark", ["[redacted]", "[removed at the user's request]", "[credential]."])
+def test_the_mark_of_what_was_taken_out_is_no_fact(memory: Memory, mark: str) -> None:
+    memory.remember(f"I live in {mark}", thread="t")
+    found = memory.facts.extract(RuleExtractor(), thread="t")
+    assert (found.messages, found.stated) == (1, ())
+
+
 def vague(
     messages: Sequence[Record], _known: Sequence[Fact], _lists: Sequence[str]
 ) -> list[Proposed]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import exposures, indexing, provenance, reading, sequences, storing
+from . import exposures, guarding, indexing, provenance, reading, sequences, storing
 from .arguments import check_choice, check_flag, check_number, check_text, whole_numbers
 from .cells import Atom, Sources
 from .database import R_USABLE, Scope, Tx, Vector
@@ -76,7 +76,8 @@ class Answers:
         `scope` is who may be given it, such as a user's name: by default only the reply's thread. The
         name itself is not stored. `ttl` is how many minutes it lives. The entry's id is that of a
         record. Where the memory has an embedder, the question is found by its meaning as well.
-        A question that may not be stored as it is, since it holds a credential, is not kept: None.
+        A question that may not be stored as it is, since it holds a credential or what a guard keeps
+        out, is not kept, nor sent to the embedder: None.
         Raises NotFound, ContextForgotten (the reply went meanwhile), CredentialRefused,
         EmbedderError, InvalidInput.
         """
@@ -84,7 +85,7 @@ class Answers:
         asked = question.text if isinstance(question, Record) else question
         _check_question(asked)
         source = self._record(reply)
-        if self._engine.entering.screened([Draft(asked)]) != [Draft(asked)]:
+        if not self._may_be_stored(asked):
             return None
         draft = Draft(
             asked,
@@ -102,7 +103,7 @@ class Answers:
                 exposures.note_query(self._engine, self.workspace, self._engine.embedder)
             raise ContextForgotten("The reply that was to be kept went meanwhile.")
         self._note(atom.id)
-        return atom.id
+        return atom.id if self._is_whole(atom.id, asked, Keep(space, name)) else None
 
     def find(
         self,
@@ -199,6 +200,23 @@ class Answers:
         return made[0]
 
     # what entries hold
+
+    def _may_be_stored(self, question: str) -> bool:
+        draft = Draft(question, role=CACHED)
+        with self._engine.reading(self.workspace) as (tx, scope):
+            row = tx.one("select guards from workspace where ws = :ws", ws=scope.ws)
+            screened = scope.entering.screened([draft])
+            at, number = self._engine.options.clock(), row[0] if row else 0
+            return guarding.screened(tx, scope, screened, number, at) == [draft]
+
+    def _is_whole(self, entry: int, question: str, without: Keep) -> bool:
+        """Whether an entry holds its question as it is; delete one of which a guard took some."""
+        with self._engine.reading(self.workspace) as (tx, scope):
+            found = reading.several(tx, scope, [entry], None).get(entry)
+        whole = found is None or found.text == question
+        if not whole:  # its vector and its name were made of all of it
+            self._items.put(FAMILY, [without])
+        return whole
 
     def _record(self, reply: Record | int) -> Record:
         if isinstance(reply, Record):

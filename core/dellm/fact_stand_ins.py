@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from . import fact_rows
+from .credentials import MARKER as CREDENTIAL
 from .database import Row, Scope, Tx
 from .encoding import decode
 from .fact_dates import OPEN
+from .guarding import MARKER as GUARDED
 from .redacting import MARKER
 
 Stood = tuple[Sequence[Row], Sequence[Row], Sequence[Row]]
@@ -83,8 +85,10 @@ def _texts(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, tuple[str, str, str
 
 
 def says_something(value: str) -> bool:
-    """Whether a value is more than the mark of what was redacted, and what stood around it."""
-    return any(letter.isalnum() for letter in value.replace(MARKER, ""))
+    """Whether a value is more than the marks of what was taken out, and what stood around them."""
+    for mark in (MARKER, GUARDED, CREDENTIAL):
+        value = value.replace(mark, "")
+    return any(letter.isalnum() for letter in value)
 
 
 def _end_again(tx: Tx, ws: int, ends: Iterable[Row], made: Mapping[int, int]) -> None:
