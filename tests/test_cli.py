@@ -13,7 +13,7 @@ import pytest
 from openai_server import OpenAIServer
 from typer.testing import CliRunner
 
-from dellm import InvalidInput, Memory, cli
+from dellm import Draft, InvalidInput, Memory, cli
 from dellm.commands.selecting import numbers, reach_of
 from dellm.plan import STRICT, depth, influence
 
@@ -225,6 +225,35 @@ def test_forget_with_yes_prints_one_json_receipt(filled):
     assert "555" not in json.dumps(receipt["exposures"])
     filled("forget", "loud", "--json", code=USAGE)
     assert data(filled("forget", "zebra", "-y", "--json", code=NOTHING))["size"] == 0
+
+
+def test_what_is_forgotten_with_a_guard_does_not_come_in_again(filled):
+    number = filled("forget", "4155550132", "--yes", "--guard", "--json")
+    (guard,) = data(filled("guards", "--json"))
+    assert (guard["receipt"], guard["digests"] > 0) == (
+        int(data(number)["id"].split("/")[-1]),
+        True,
+    )
+    assert str(guard["digests"]) in filled("guards").stdout
+    again = ("remember", "was it 415-555-0132?", "--json")
+    assert "555" not in data(filled(*again))[0]["text"]
+    assert data(filled("guards", "--lift", str(guard["receipt"]), "--json")) == {
+        "digests": guard["digests"]
+    }
+    assert data(filled("guards", "--json")) == []
+    assert "555" in data(filled(*again))[0]["text"]
+
+
+def test_what_waits_is_confirmed_or_rejected(filled, tmp_path):
+    with Memory.open(str(tmp_path / "memory.db"), embedder="hashing") as memory:
+        memory.remember_many([Draft("maybe ill", quarantined=True), Draft("no", quarantined=True)])
+    first, second = data(filled("waiting", "--json"))
+    assert (first["text"], second["text"]) == ("maybe ill", "no")
+    assert "maybe ill" in filled("waiting").stdout
+    filled("confirm", str(first["id"]))
+    assert data(filled("reject", str(second["id"]), "--json"))["ids"] == [second["id"]]
+    assert data(filled("waiting", "--json")) == []
+    filled("confirm", str(first["id"]), code=NOTHING)
 
 
 def test_a_guess_is_planned_and_shown_too(filled):

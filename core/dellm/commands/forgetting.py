@@ -56,6 +56,10 @@ def forget(
         bool | None,
         typer.Option("--scrub/--no-scrub", help="Clean the files too; small SQLite files are."),
     ] = None,
+    guard: Annotated[
+        bool | None,
+        typer.Option("--guard/--no-guard", help="Keep what goes from coming in again."),
+    ] = None,
 ) -> int:
     """Forget: show the plan, ask, execute it, print the receipt.
 
@@ -73,7 +77,7 @@ def forget(
             if not typer.confirm("Forget this?"):
                 session.say("Nothing was forgotten.")
                 return NOTHING
-        receipt = memory.forget(made, unit=unit, scrub=scrub, regenerate=ask)
+        receipt = memory.forget(made, unit=unit, scrub=scrub, guard=guard, regenerate=ask)
     session.give(receipt.to_json(), str(receipt))
     return DONE
 
