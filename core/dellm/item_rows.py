@@ -77,7 +77,7 @@ def move(tx: Tx, ws: int, old: int, new: int, *, findable: bool) -> None:
 def empty(tx: Tx, ws: int, ids: Sequence[int], *, findable: bool = True) -> None:
     """Take the content out of records; they stay as what others were made from.
 
-    `findable`: whether a search may find one of them.
+    `findable`: whether a search may find one of them. One that is on hold stays as it is.
     """
     if not ids:
         return
@@ -85,7 +85,7 @@ def empty(tx: Tx, ws: int, ids: Sequence[int], *, findable: bool = True) -> None
         _unfind(tx, ws, ids)
     tx.later(
         "update record set text = '', payload = null, metadata = null, role = :role "
-        "where ws = :ws and id in :ids",
+        "where ws = :ws and id in :ids and status <> 3",
         ws=ws,
         ids=list(ids),
         role=REPLACED,
@@ -97,7 +97,7 @@ def _unfind(tx: Tx, ws: int, ids: Sequence[int]) -> None:
     """Let no search find records that one might find: a fact, say, unlike a store's item."""
     rows = tx.all(
         "select id, tokens from record where ws = :ws and id in :ids and kind <> 'state' "
-        "and status <> 2",
+        "and status not in (2, 3)",
         ws=ws,
         ids=list(ids),
     )
