@@ -702,3 +702,34 @@ def test_many_results_are_made_by_several_runs_at_once_each_once(
         for text in (f"said: thing {number}", f"said: said: thing {number}")
     )
     assert first.verify().ok
+
+
+def test_a_result_that_waits_is_not_made_once_it_is_forgotten_by_its_id(three: Memory) -> None:
+    old = three.derive("digest", sources=[1, 2, 3])
+    other = three.derive("digest", sources=[2, 3])
+    first = three.forget("canaryqzxv", rebuild="later")
+    assert three.forget(ids=[old.id]) == three.receipt(first.number)
+    assert set(three.rebuild().made) == {other.id}
+    assert three.verify().ok
+
+
+def test_a_result_that_waits_goes_along_with_another_that_is_named(three: Memory) -> None:
+    old = three.derive("digest", sources=[1, 2, 3])
+    three.forget("canaryqzxv", rebuild="later")
+    three.forget(ids=[1, old.id])
+    assert (three.rebuild(), three.verify().ok) == (Rebuilt(), True)
+
+
+def test_nothing_is_made_of_which_the_time_is_over(url: str, opened: Callable[..., Memory]) -> None:
+    clock = [1_000]
+    memory = opened(url, clock=lambda: clock[0]).workspace("alex")
+    asked: list[int] = []
+    memory.derivation("digest")(lambda sources: asked.append(len(sources)) or "text")
+    memory.remember(TEA, retention_until=2_000)
+    for text in (SECRET, OSLO):
+        memory.remember(text)
+    memory.derive("digest", sources=[1, 2, 3])
+    memory.forget("canaryqzxv", rebuild="later")
+    clock[0] = 3_000
+    assert memory.rebuild().given_up == 1
+    assert asked == [3]

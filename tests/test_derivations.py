@@ -12,6 +12,7 @@ import pytest
 
 from dellm import (
     ContextForgotten,
+    CredentialRefused,
     DellmError,
     DerivationError,
     InvalidInput,
@@ -310,3 +311,75 @@ def test_what_an_outside_model_was_sent_is_known_whatever_came_of_it(three: Memo
     with pytest.raises(DerivationError):
         three.derive("digest", sources=[fourth.id])
     assert set(sent(three)) == {1, 3}
+
+
+YEAR = 365 * 86_400_000_000
+
+
+def dated(opened: Callable[..., Memory], url: str) -> tuple[Memory, list[int]]:
+    """Return a memory of three messages, and its clock."""
+    clock = [1_700_000_000_000_000]
+    memory = opened(url, clock=lambda: clock[0]).workspace("alex")
+    for text in (TEA, SECRET, OSLO):
+        memory.remember(text, thread="t")
+    return memory, clock
+
+
+@pytest.mark.parametrize("verb", ["forget", "rederive"])
+def test_what_an_outside_model_is_sent_again_counts_though_no_text_comes_of_it(
+    verb: str, url: str, opened: Callable[..., Memory]
+) -> None:
+    memory, clock = dated(opened, url)
+    memory.derivation("digest", model="acme/large")(joined)
+    memory.derive("digest", sources=[1, 2, 3])
+    memory.derivation("digest", version=2, model="acme/large")(failing)
+    clock[0] += YEAR
+    if verb == "forget":
+        assert memory.forget("canaryqzxv").rebuild_calls == 1
+    else:
+        assert memory.rederive("digest").calls == 1
+    (seen,) = memory.plan(ids=[1]).providers
+    assert (seen.host, seen.last) == ("acme", datetime.fromtimestamp(clock[0] / 1e6, UTC))
+
+
+def test_what_is_made_anew_by_another_model_says_so(three: Memory) -> None:
+    three.derivation("digest", model="acme/large")(joined)
+    old = three.derive("digest", sources=[1, 2, 3])
+    three.derivation("digest", version=2, model="zeta/small")(joined)
+    new = three.get(three.forget("canaryqzxv").rebuilt[old.id])
+    assert new.model == "zeta/small"
+    assert {one.host for one in three.plan(ids=[1]).providers} == {"acme", "zeta"}
+
+
+def test_a_text_that_is_refused_was_asked_for_all_the_same(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    memory = opened(url, credentials="refuse").workspace("alex")
+    memory.remember(TEA)
+    memory.derivation("digest", model="acme/large")(lambda _: "The key is AKIAIOSFODNN7EXAMPLE.")
+    with pytest.raises(CredentialRefused):
+        memory.derive("digest", sources=[1])
+    assert [one.host for one in memory.plan(ids=[1]).providers] == ["acme"]
+
+
+def test_a_function_may_do_with_its_list_what_it_likes(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    memory, clock = dated(opened, url)
+    until = clock[0] + YEAR
+    private = memory.remember("private", retention_until=until, sensitivity="health")
+
+    @memory.derivation("digest")
+    def digest(sources: Sequence[Record]) -> str:
+        assert isinstance(sources, list)
+        sources.sort(key=lambda one: one.text)
+        said = joined(sources)
+        sources.clear()
+        return said
+
+    made = memory.derive("digest", sources=[2, 3, private.id])
+    assert (made.retention_until, made.sensitivity) == (private.retention_until, "health")
+    memory.forget("canaryqzxv", rebuild="later")
+    done = memory.rebuild()
+    assert (done.calls, done.pending) == (1, 0)
+    assert memory.context_of(done.made[made.id]) == [3, private.id]

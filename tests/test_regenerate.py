@@ -438,6 +438,21 @@ def test_a_shown_plan_that_no_longer_holds_is_not_carried_out(three: Memory) -> 
     assert "canaryqzxv" in three.get(6).text
 
 
+def test_what_was_sent_for_a_plan_that_no_longer_holds_was_sent(three: Memory) -> None:
+    plan = three.plan(ids=[3], on_dependents="regenerate")
+
+    class Slow:
+        model = "acme/large"
+
+        def __call__(self, reply: Record, context: Sequence[Record]) -> str:
+            three.record("Meanwhile.", context=[3], thread="t")
+            return "new"
+
+    with pytest.raises(PlanChanged):
+        three.forget(plan, regenerate=Slow())
+    assert {1, 2, 5} <= {one.record for one in three.exposures() if one.host == "acme"}
+
+
 def test_a_memory_that_never_stands_still_loses_the_replies(three: Memory) -> None:
     def make(reply: Record, context: Sequence[Record]) -> str:
         turn(three, "Quick, the code?", 3)

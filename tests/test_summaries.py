@@ -417,6 +417,44 @@ def test_it_is_known_who_was_sent_the_messages_also_where_nothing_came_of_it(
 
 
 @FORMS
+def test_another_model_that_makes_it_anew_is_known_and_so_is_one_that_fails(
+    memory: Memory, model: Copier, update: Callable[[Memory], Summary]
+) -> None:
+    say(memory, *range(5))
+    memory.summaries.use(model, model="openai/gpt")
+    update(memory)
+    memory.summaries.use(model, model="acme/large")
+    memory.forget("canary1x")
+    assert {one.model for one in now(memory, update) if 0 in words(one)} == {"acme/large"}
+    memory.summaries.use(model, model="zeta/small")
+    model.failing = set(range(len(model.calls) + 1, 100))
+    memory.forget("canary0x")
+    assert {one.host for one in memory.exposures()} >= {"openai", "acme", "zeta"}
+
+
+@FORMS
+def test_what_is_on_hold_is_not_emptied_by_the_next_version(
+    memory: Memory, model: Copier, update: Callable[[Memory], Summary]
+) -> None:
+    say(memory, 1)
+    (kept,) = update(memory)
+    with memory._engine.writing(memory.id) as (tx, scope):
+        tx.run("update record set status = 3 where ws = :ws and id = :id", ws=scope.ws, id=kept.id)
+    say(memory, 2)
+    assert words(update(memory)) == [1, 2]
+    assert words(memory.get(kept.id)) == [1]
+    assert memory.verify().ok
+
+
+def test_a_count_that_is_none_is_an_error_of_ours(memory: Memory) -> None:
+    memory.summaries.use(lambda *_: "text", count=lambda text: text)
+    say(memory, 1)
+    with pytest.raises(InvalidInput):
+        memory.summaries.rolling("t")
+    assert words(memory.summaries.current("t")) == []
+
+
+@FORMS
 def test_callers_at_the_same_time_give_one_summary(
     url: str, opened: Callable[..., Memory], update: Callable[[Memory], Summary]
 ) -> None:

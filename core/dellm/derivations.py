@@ -17,7 +17,7 @@ from . import exposure_rows, provenance, reading, sequences, storing
 from .database import Scope, Tx
 from .encoding import encode, load_json
 from .engine import Engine
-from .errors import ContextForgotten, DerivationError, InvalidInput
+from .errors import ContextForgotten, CredentialRefused, DerivationError, InvalidInput
 from .making import Derivation, Made, counted, derived_by
 from .plan import in_process
 from .records import Draft, Record
@@ -56,7 +56,7 @@ def derive(
     draft = drafted(maker, text, sources, thread=thread, kind=kind)
     try:
         return _stored(engine, workspace, maker, draft, ids, at)
-    except ContextForgotten:
+    except (ContextForgotten, CredentialRefused):
         with engine.writing(workspace) as (tx, scope):
             note_lost(tx, scope, maker, sources, at)
         raise
@@ -126,7 +126,7 @@ def note_lost(tx: Tx, scope: Scope, maker: Derivation, sources: Sequence[Record]
 def attempted(maker: Derivation, sources: Sequence[Record]) -> tuple[Made, str]:
     """Return what a derivation makes, and why it is no text: a class of errors, "no text" or ""."""
     try:
-        made = counted(maker.make(sources))
+        made = counted(maker.make(list(sources)))  # it may sort its list, say
     except Exception as failure:  # noqa: BLE001 - the caller's own code, which may ask a model
         return Made(None), type(failure).__name__
     return made, "" if made.text is not None else "no text"

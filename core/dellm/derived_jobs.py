@@ -19,6 +19,7 @@ from .encoding import decode, encode
 from .making import Derivation, Made, derived_by
 from .plan import Plan
 from .records import USABLE, Record, from_micros, to_micros
+from .selectors import Selector
 
 GIVES_UP = 3  # attempts after which a job is dropped
 NO_SOURCE = Made(None, 0), "no source"
@@ -177,6 +178,14 @@ def _drop(tx: Tx, ws: int, ids: Sequence[int]) -> None:
     )
 
 
+def drop_named(tx: Tx, ws: int, selector: Selector) -> None:
+    """Drop the jobs of results that are forgotten by their ids before they are made anew."""
+    if named := [*(selector.ids or ()), *selector.include]:
+        rows = tx.all("select id from rebuild_job where ws = :ws and id in :ids", ws=ws, ids=named)
+        _drop(tx, ws, [row[0] for row in rows])
+        _drop_without_sources(tx, ws)
+
+
 def _drop_without_sources(tx: Tx, ws: int) -> None:
     """Drop the jobs that have no source left, and then those that were left for these."""
     while rows := tx.all(
@@ -228,7 +237,10 @@ def sources_of(tx: Tx, scope: Scope, job: Promise, at: int) -> list[Record] | No
     """Return the sources that may be used, in order; None while one is still to be waited for.
 
     That is one which is to be made anew itself, or is suppressed or quarantined: it may come back.
+    None may be used for a result whose own time is over.
     """
+    if job.until is not None and job.until <= at:
+        return []
     rows = tx.all(
         "select id from rebuild_job where ws = :ws and id in :ids",
         ws=scope.ws,

@@ -148,10 +148,11 @@ def _renewed(engine: Engine, workspace: str, id_: int) -> tuple[Receipt | None, 
 
     calls = 0
     for _ in range(TRIES):
-        receipt, tried = executing.renew(engine, workspace, planned, terms, id_)
+        receipt, tried, stale = executing.renew(engine, workspace, planned, terms, id_)
         calls += tried
         if receipt is not None:
             engine.listeners.tell(receipt)
+        if not stale:
             return receipt, calls
     return None, calls
 

@@ -27,7 +27,8 @@ class Deriving(Previews):
         transaction and may take its time. A source that is rebuilt as well comes with its new text
         under its old id. None, a blank text, a failure, or a text that still holds the forgotten
         value: then the record is erased. It may return Made(text, calls=n) for a text that took n
-        calls of a model. Holds for all workspaces of this open memory; the last one of a name counts.
+        calls of a model. Where `make` has an attribute `model`, "provider/name", the new record is noted
+        as made by it. Holds for all workspaces of this open memory; the last one of a name counts.
         Raises InvalidInput.
         """
         _check_name(name, "rebuilder")
@@ -49,6 +50,8 @@ class Deriving(Previews):
         check_whole(version, "version=")
         if model is not None:
             check_text(model, "model=")
+            if not model.strip():
+                raise InvalidInput("model= is blank.")
 
         def register(make: _Make) -> _Make:
             check_callable(make, "make")

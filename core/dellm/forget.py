@@ -40,6 +40,7 @@ from .plan import Plan, digest_of
 from .providers import SHIPPED, Providers
 from .receipts import Receipt
 from .redacting import Version, new_versions
+from .remaking import NOTHING, Rebuilds
 from .selectors import Look
 
 
@@ -56,7 +57,7 @@ class Terms:
     repeat_for: int
     out_of_reach: tuple[str, ...]
     unit: str = "span"
-    rebuilds: rebuilding.Rebuilds = rebuilding.NOTHING
+    rebuilds: Rebuilds = NOTHING
     rebuilders: Collection[str] = ()
     asker: regenerating.Asker | None = None
     providers: Providers = SHIPPED
@@ -89,6 +90,8 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
     """
     if plan.workspace != scope.name:
         raise PlanChanged("The plan is of another workspace.")
+    if plan.mode == "erase":
+        derived_jobs.drop_named(tx, scope.ws, plan.selector)
     if (before := repeating.receipt_of(tx, scope, plan)) is not None:
         return before
     if digest_of(plan.workspace, plan.mode, plan.reach, plan.matches, plan.ids) != plan.digest:

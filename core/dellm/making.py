@@ -60,6 +60,12 @@ def derived_by(metadata: Mapping[str, Any]) -> tuple[str, int] | None:
     return name, version
 
 
+def model_of(make: object) -> str | None:
+    """Return which model a function asks, "provider/name", where it says so by a `model`."""
+    named = getattr(make, "model", None)
+    return named if isinstance(named, str) and named.strip() else None
+
+
 def versions_of(makers: Mapping[str, object]) -> dict[str, int | None]:
     """Return the version of each derivation by name, None for what is registered but is none."""
     return {

@@ -8,116 +8,19 @@ one that erases. The old text goes in any case, and is never an input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
-from types import MappingProxyType
 from typing import Any
 
-from . import contents, forbidding, provenance, reading, regenerating
+from . import forbidding, provenance, reading, regenerating
 from .database import Scope, Tx
-from .making import ASKS, VERSION, Derivation, Made, Rebuilder, counted, derived_by
+from .making import ASKS, VERSION, derived_by
 from .plan import Asked, Dependent, Plan
 from .records import Draft, Record, Status
 from .redacting import Version, draft_of, holding
 from .regenerating import REPLY
-
-Sources = dict[int, tuple[int, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Rebuilds:
-    """The new texts of one forget, by old id, and the sources that each was to be made from.
-
-    `digest` is that of the plan they were made for; `holds` as in Job. `calls` counts the model calls
-    of all that was tried, `versions` are those of the derivations that made a text, by old id.
-    """
-
-    digest: str
-    sources: Mapping[int, tuple[int, ...]]
-    texts: Mapping[int, str] = field(repr=False)
-    holds: Callable[[Any], bool] = field(repr=False)
-    calls: int = 0
-    versions: Mapping[int, int] = field(default_factory=dict)
-
-    def is_stale(self, plan: Plan) -> bool:
-        """Whether a plan takes something else than the one that the texts were made for."""
-        return bool(self.sources or plan.remade) and plan.digest != self.digest
-
-
-NOTHING = Rebuilds("", MappingProxyType({}), MappingProxyType({}), bool)
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What is to be made: sources by old id, each after what it is made from; all records of it.
-
-    `twins` are records that hold the same content, `replies` those that a model is asked for again.
-    `holds` tells whether a value holds, in any spelling, what the forget takes.
-    """
-
-    digest: str
-    sources: Sources
-    twins: Mapping[int, Collection[int]]
-    records: Mapping[int, Record] = field(repr=False)
-    holds: Callable[[Any], bool] = field(repr=False)
-    replies: Collection[int] = frozenset()
-
-    def run(self, rebuilders: Mapping[str, Rebuilder]) -> Rebuilds:
-        """Make the texts. One that fails, is blank or still holds what goes is left out."""
-        texts: dict[int, str] = {}
-        anew: dict[int, Record] = {}
-        calls = 0
-        for id_ in self.sources:
-            made = self._made(id_, texts, anew, rebuilders)
-            calls += made.calls
-            if made.text is not None:
-                texts[id_], anew[id_] = made.text, self._with(id_, made.text)
-        versions = {
-            id_: maker.version
-            for id_ in texts
-            if isinstance(
-                maker := rebuilders.get(_maker(self.records[id_], rebuilders)), Derivation
-            )
-        }
-        return Rebuilds(self.digest, self.sources, texts, self.holds, calls, versions)
-
-    def _made(
-        self,
-        id_: int,
-        texts: Mapping[int, str],
-        anew: Mapping[int, Record],
-        rebuilders: Mapping[str, Rebuilder],
-    ) -> Made:
-        record = self.records[id_]
-        name = _maker(record, rebuilders)
-        if name != REPLY and _carries(record.payload, self.holds):
-            return Made(None, 0)
-        same = [texts[twin] for twin in self.twins[id_] if twin in texts]
-        if same:
-            return Made(same[0], 0)
-        # A source that is made anew as well comes with its new text, if it has one.
-        there = [one for one in self.sources[id_] if one in anew or one not in self.sources]
-        sources = [anew.get(one) or self.records[one] for one in there]
-        make = rebuilders.get(name)
-        if not sources or make is None:
-            return Made(None, 0)
-        try:
-            made = counted(make(record, sources))
-        except Exception:  # noqa: BLE001 - the caller's own code, which may ask a model: any failure erases
-            return Made(None)
-        good = made.text is not None and not self.holds(made.text)
-        return made if good else Made(None, made.calls)
-
-    def _with(self, id_: int, text: str) -> Record:
-        old = self.records[id_]
-        if id_ in self.replies:
-            return regenerating.anew(old, text)
-        return replace(old, text=text, version=old.version + 1)
-
-
-def _carries(payload: bytes | None, holds: Callable[[Any], bool]) -> bool:
-    return payload is not None and any(holds(one) for one in contents.readings(payload))
+from .remaking import Job, Rebuilds, Sources
 
 
 def wanted(
@@ -212,12 +115,6 @@ def _found(
 
 def _replies(tx: Tx, scope: Scope, plan: Plan, names: Collection[str], at: int) -> set[int]:
     return regenerating.replies(tx, scope, plan.ids, at) if REPLY in names else set()
-
-
-def _maker(record: Record, names: Collection[str]) -> str:
-    """Return the name of what makes a record anew: its own, where there is such, else a reply's."""
-    asks = str(record.metadata.get(ASKS, REPLY))
-    return asks if asks in names else REPLY
 
 
 def _is_made_by(metadata: Mapping[str, Any], names: Collection[str]) -> bool:
@@ -363,6 +260,7 @@ def _still(made: Rebuilds, now: Sources, twins: Mapping[int, Collection[int]]) -
 
 def _draft(record: Record, text: str, made: Rebuilds) -> Draft:
     draft = replace(draft_of(record, text, made.holds), payload=record.payload)
+    draft = replace(draft, model=made.models.get(record.id, draft.model))
     if derived_by(record.metadata) is None or record.id not in made.versions:
         return draft
     return replace(draft, metadata={**(draft.metadata or {}), VERSION: made.versions[record.id]})

@@ -20,7 +20,7 @@ from .context import estimated_tokens
 from .database import Scope, Tx
 from .encoding import decode, encode
 from .errors import InvalidInput
-from .making import versions_of
+from .making import model_of, versions_of
 from .plan import ON_DEPENDENTS, Asked, Dependent, Plan, in_process
 from .records import Draft, Record, Status
 
@@ -47,8 +47,7 @@ class Asker:
     @property
     def model(self) -> str | None:
         """Which model is asked, "provider/name", where its function says so by a `model`."""
-        named = getattr(self.ask, "model", None)
-        return named if isinstance(named, str) and named.strip() else None
+        return model_of(self.ask)
 
     def __call__(self, record: Record, context: Sequence[Record]) -> str | None:
         """Return the new text; raises whatever the caller's function does."""

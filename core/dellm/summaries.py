@@ -17,7 +17,7 @@ from .engine import Engine
 from .errors import InvalidInput
 from .records import Record
 from .storing import check_thread
-from .summarising import OF_MESSAGES, OF_PARTS, Pace, Summarise, Summariser, told
+from .summarising import OF_MESSAGES, OF_PARTS, Again, Pace, Summarise, Summariser, told
 from .summary_rows import Moved, Shelf
 from .summary_tree import Shape
 
@@ -83,8 +83,8 @@ class Summaries:
         """
         made = Summariser(name, summarise, Pace(chunk, budget, count), say, model)
         made.check()
-        self._engine.rebuilders[f"{OF_MESSAGES}{name}"] = made.again
-        self._engine.rebuilders[f"{OF_PARTS}{name}"] = made.again_of_parts
+        self._engine.rebuilders[f"{OF_MESSAGES}{name}"] = Again(made, of_parts=False)
+        self._engine.rebuilders[f"{OF_PARTS}{name}"] = Again(made, of_parts=True)
         self._engine.summarisers[name] = made
 
     def rolling(self, thread: str, *, by: str = "default", keep: bool = False) -> Summary:

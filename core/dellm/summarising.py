@@ -61,10 +61,15 @@ class Pace:
         """Return how many texts from the first on fit; the first always does."""
         used = 0
         for at, text in enumerate(texts):
-            used += self.count(text)
+            used += self._tokens(text)
             if at and used > self.budget:
                 return at
         return len(texts)
+
+    def _tokens(self, text: str) -> int:
+        tokens = self.count(text)
+        check_whole(tokens, "What count= returns")
+        return tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +152,7 @@ class Summariser:
         with _GUARD:
             return self.locks.setdefault(key, threading.RLock())
 
-    def again(self, _: Record, sources: Sequence[Record]) -> Made:
-        """Make a summary of messages anew, as a rebuilder; an earlier summary is never an input."""
-        return self._again([one for one in sources if not is_part(one)])
-
-    def again_of_parts(self, _: Record, sources: Sequence[Record]) -> Made:
-        """Make a summary of summaries anew, as a rebuilder."""
-        return self._again([one for one in sources if is_part(one)])
-
-    def _again(self, sources: Sequence[Record]) -> Made:
+    def again(self, sources: Sequence[Record]) -> Made:
         """Return the text and how many calls it took, failed ones too; no text where one fails."""
         text, calls = None, 0
         try:
@@ -171,6 +168,23 @@ class Summariser:
             except ModelError:
                 return Made(None, calls + 1)
             calls += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Makes a summary of messages anew, as a rebuilder, or one `of_parts`; it asks the same model."""
+
+    summariser: Summariser
+    of_parts: bool
+
+    @property
+    def model(self) -> str | None:
+        """What it asks, "provider/name", as far as that is known."""
+        return self.summariser.model
+
+    def __call__(self, _: Record, sources: Sequence[Record]) -> Made:
+        """Return what the sources alone come to; an earlier version of a rolling summary is none."""
+        return self.summariser.again([one for one in sources if is_part(one) is self.of_parts])
 
 
 _GUARD = threading.Lock()

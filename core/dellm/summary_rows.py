@@ -16,7 +16,7 @@ from . import hiding, item_rows, reading, storing
 from .database import R_USABLE, USABLE, Scope, Tx
 from .encoding import decode, encode
 from .engine import Engine
-from .errors import ContextForgotten, ModelError
+from .errors import ContextForgotten, CredentialRefused, ModelError
 from .exposures import Exposures
 from .item_search import stored
 from .making import ASKS
@@ -131,7 +131,7 @@ class Shelf:
         """Note that records were sent to a model for nothing, where what it made is not stored."""
         try:
             yield
-        except (Moved, ContextForgotten, ModelError):
+        except (Moved, ContextForgotten, CredentialRefused, ModelError):
             if model is not None:
                 Exposures(self.engine, self.workspace).note(ids, model=model)
             raise
