@@ -97,6 +97,12 @@ class MakingBlock(DeLLMBlock):
         Returns False where it could not be kept: what it was made from is no more.
         """
 
+    async def _told(self, records: Iterable[int]) -> None:
+        """Note that the model is sent records: what it says may come to nothing, or fail."""
+        model = await asyncio.to_thread(named, self.llm)
+        if model is not None:
+            await asyncio.to_thread(self.core.exposures.note, list(records), model=model)
+
     def _late(self, thread: str) -> list[tuple[ChatMessage, int]]:
         """Take the messages that wait, as far as they were not erased since."""
         shelf = self._shelf(thread, WAITING)

@@ -65,6 +65,7 @@ class DeLLMFactBlock(MakingBlock):
         shelf = self._shelf(thread)
         known = await asyncio.to_thread(shelf.all)
         parents = [*records, *(one.record.id for one in known)]
+        await self._told(parents)
         found = await self._ask(self.fact_extraction_prompt_template, messages, known)
         there = {one.record.text for one in known}
         fresh = [one for one in found if one not in there]
@@ -79,6 +80,7 @@ class DeLLMFactBlock(MakingBlock):
     ) -> None:
         """Replace the facts by fewer; a fact that stays word by word stays what it is."""
         known = await asyncio.to_thread(shelf.all)
+        await self._told([*records, *(one.record.id for one in known)])
         found = await self._ask(self.fact_condense_prompt_template, messages, known)
         if len(known) <= self.max_facts or not found:
             return

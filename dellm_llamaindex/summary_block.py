@@ -72,6 +72,7 @@ class DeLLMSummaryBlock(MakingBlock):
         shelf = self._shelf(thread)
         known = await asyncio.to_thread(shelf.all)
         before = self._shown([one.record.text for one in known])
+        await self._told([*records, *(one.record.id for one in known)])
         reply = await self.llm.achat([self._asked(before, messages)])
         text = (reply.message.content or "").strip()
         return not text or await asyncio.to_thread(self._keep, shelf, text, known, records)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from llama_index.core.base.llms.types import ChatMessage, LLMMetadata
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.memory import Memory as StockMemory
 from llama_models import RepeatingChat
@@ -20,7 +21,7 @@ from dellm import Memory
 from dellm_langchain import DeLLMChatMessageHistory, DeLLMSaver, DeLLMStore
 from dellm_langchain.messages import model_of
 from dellm_langchain.summarizer import DeLLMSummarizer
-from dellm_llamaindex import DeLLMChatStore, DeLLMMemory, DeLLMSummaryBlock
+from dellm_llamaindex import DeLLMChatStore, DeLLMFactBlock, DeLLMMemory, DeLLMSummaryBlock
 from dellm_llamaindex.model_names import model_of as described
 
 
@@ -185,3 +186,27 @@ def test_a_summary_names_the_model_that_wrote_it_in_both_frameworks(
     (made,) = [one for one in other.export() if one.kind == "summary"]
     assert made.model == "example/m"
     assert {one.record for one in other.exposures()} >= {1, made.id}
+
+
+class Silent(Named):
+    """A model that finds nothing, or breaks off after it was sent all."""
+
+    fails: bool = False
+
+    async def achat(self, messages: Sequence[ChatMessage], **_: Any) -> ChatResponse:
+        if self.fails:
+            raise RuntimeError
+        return ChatResponse(message=ChatMessage(" ", role="assistant"))
+
+
+@pytest.mark.parametrize("block", [DeLLMFactBlock, DeLLMSummaryBlock])
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_a_block_sends_for_nothing_is_an_exposure(
+    url: str, opened: Callable[..., Memory], block: Any, fails: bool
+) -> None:
+    memory = opened(url).workspace("alex")
+    made = block(memory, llm=Silent(fails=fails))
+    with pytest.raises(RuntimeError) if fails else nullcontext():
+        await made.aput([ChatMessage("I am Ada")], session_id="t")
+    assert ("I am Ada", "example", "m") in exposed(memory)
+    assert [one.provider for one in memory.forget("Ada", scrub=False).providers] == ["example"]
