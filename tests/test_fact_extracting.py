@@ -204,6 +204,27 @@ def test_the_mark_of_what_was_taken_out_is_no_fact(memory: Memory, mark: str) ->
     assert (found.messages, found.stated) == (1, ())
 
 
+def test_what_was_forgotten_is_not_taken_from_its_message_in_another_spelling(
+    memory: Memory,
+) -> None:
+    for first, other in (
+        ("+1 415 555 0142", "(415) 555-0142"),
+        ("Ada@Example.com", "ada@example.com"),
+        ("2026-03-05", "March 5, 2026"),
+        ("Rue  Cler 12", "rue cler 12"),
+    ):
+        said = memory.remember(f"it is {first}", thread="t")
+        spelling = [first]
+        finder = [lambda some, _k, _l, is_=spelling: [Proposed("it", is_[0], said_in=some[0].id)]]
+        (made,) = memory.facts.extract(finder[0], records=[said.id]).stated
+        spelling[0] = other
+        found = memory.facts.extract(finder[0], records=[said.id], again=True)
+        assert (found.stated, found.refused) == ((), 0)
+        memory.forget(ids=[made])
+        assert memory.facts.extract(finder[0], records=[said.id], again=True).refused == 1
+    assert memory.facts() == []
+
+
 def vague(
     messages: Sequence[Record], _known: Sequence[Fact], _lists: Sequence[str]
 ) -> list[Proposed]:

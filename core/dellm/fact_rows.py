@@ -12,12 +12,15 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from . import provenance
+from . import provenance, values
 from .database import Scope, Tx
 from .encoding import decode, encode
 from .fact_dates import OPEN, Statement, runs
 
 FACTS = ("fact", "inferred")  # the kinds of record that state one
+LONGEST_FORM = 100  # characters of a value that may be a phone number or the like as a whole
+SPELLED = frozenset({"email", "phone", "date", "iban", "card"})  # of which there are spellings
+FEWEST_DIGITS = 5  # of one that has no @
 AT_ONCE = 5_000  # subjects whose facts are checked at a time
 Group = tuple[int, int]  # the digests of a key and of whom it is about
 
@@ -58,6 +61,20 @@ def digest(scope: Scope, kind: str, said: str | None) -> int:
     data = f"{kind}:{normal(said)}".encode("utf-8", "surrogatepass")
     made = blake2b(data, digest_size=8, key=scope.secret, person=b"dellm fact")
     return int.from_bytes(made.digest(), "big") >> 1
+
+
+def digest_of_value(scope: Scope, said: str | None) -> int:
+    """Return the digest of a value: the same for a phone number, address or date in any spelling.
+
+    Else what was forgotten of a message could be found in it again, only written in another way.
+    """
+    said = (said or "").strip()
+    digits = sum(one.isdigit() for one in said)
+    if len(said) <= LONGEST_FORM and (digits >= FEWEST_DIGITS or "@" in said):
+        found = values.recognise(said, region=scope.entering.region, kinds=SPELLED)
+        if len(found) == 1 and (found[0].start, found[0].end) == (0, len(said)):
+            return digest(scope, found[0].kind, found[0].key)
+    return digest(scope, "value", said)
 
 
 def group_of(scope: Scope, key: str, subject: str | None) -> Group:

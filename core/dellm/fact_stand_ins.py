@@ -57,7 +57,7 @@ def stand_in(tx: Tx, scope: Scope, stood: Stood, made: Mapping[int, int]) -> Non
             "record": made[old],
             "name": name,
             "subject": subject,
-            "value": fact_rows.digest(scope, "value", value),
+            "value": fact_rows.digest_of_value(scope, value),
             "since": since,
             "until": OPEN,
             "confidence": confidence,

@@ -98,7 +98,7 @@ class Writer:
 
     def _state(self, claims: Sequence[Claim], said: Said) -> None:
         groups = [fact_rows.group_of(self.scope, one.key, one.subject) for one in claims]
-        values = [fact_rows.digest(self.scope, "value", one.value) for one in claims]
+        values = [fact_rows.digest_of_value(self.scope, one.value) for one in claims]
         known = _Known(self, groups, claims)
         fresh: list[int] = []  # positions of what is to be stored
         before: list[int | None] = []
@@ -206,8 +206,8 @@ class Writer:
         rows = fact_rows.stated(self.tx, ws, [group])
         many = bool(fact_rows.many_of(self.tx, ws, [group[0]]))
         found = runs(fact_rows.statements(self.tx, ws, rows)[group], many=many)
-        wanted = None if claim.value is None else fact_rows.digest(
-            self.scope, "value", claim.value
+        wanted = None if claim.value is None else fact_rows.digest_of_value(
+            self.scope, claim.value
         )  # fmt: skip
         ended = _newest(found, wanted, claim.since, many=many)
         records = [id_ for run in ended for id_ in run.records]
