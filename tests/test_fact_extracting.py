@@ -225,6 +225,25 @@ def test_what_was_forgotten_is_not_taken_from_its_message_in_another_spelling(
     assert memory.facts() == []
 
 
+def test_a_message_that_closed_a_fact_closes_it_again_when_what_was_read_with_it_goes(
+    memory: Memory,
+) -> None:
+    def quitting(some: Sequence[Record], _k: object, _l: object) -> list[Proposed]:
+        said = [one.id for one in some if "quit" in one.text]
+        return [Proposed("employer", "Freightly", closes=True, said_in=one) for one in said]
+
+    memory.facts.state("employer", "Freightly", valid_from=START)
+    first = memory.remember("hello", thread="t")
+    memory.remember("I quit.", thread="t")
+    memory.facts.extract(quitting, thread="t")
+    assert memory.facts() == []
+    memory.forget(ids=[first.id])
+    assert len(memory.facts()) == 1
+    assert len(memory.facts.extract(quitting, thread="t").closed) == 1
+    assert memory.facts() == []
+    assert memory.verify().ok
+
+
 def vague(
     messages: Sequence[Record], _known: Sequence[Fact], _lists: Sequence[str]
 ) -> list[Proposed]:

@@ -289,10 +289,11 @@ def refused(tx: Tx, ws: int, messages: Sequence[int]) -> set[tuple[int, int, int
 
 
 def told(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, set[int]]:
-    """Return what each fact was made from that one of the records states, before these are erased."""
+    """Return what each of the records that states or closes a fact was made from, before they go."""
     rows = tx.all(
-        "select e.child, e.parent from fact f join edge e on e.ws = :ws and e.child = f.record "
-        "and e.pos >= 0 where f.ws = :ws and f.record in :ids",
+        "select e.child, e.parent from edge e where e.ws = :ws and e.child in :ids and e.pos >= 0 "
+        "and (exists (select 1 from fact f where f.ws = :ws and f.record = e.child) "
+        "or exists (select 1 from fact_end d where d.ws = :ws and d.closer = e.child))",
         ws=ws,
         ids=list(ids),
     )
@@ -324,7 +325,7 @@ def erase(
 
     `asked`: those of them that were asked for; `sources`: see told. What one of these stated is not
     extracted again from a message that stays and says it; where what was extracted only followed
-    from others, all messages that it was made from count as new.
+    from others, all messages that it was made from count as new, and so do those of what closed one.
     What was closed by an erased record is open again, unless something that stays closes it too.
     """
     here = list(ids)
@@ -337,7 +338,9 @@ def erase(
     tx.run("delete from fact_end where ws = :ws and record in :ids", ws=ws, ids=here)
     groups = {(row[1], row[2]) for row in gone}
     reopened = tx.all(
-        "delete from fact_end where ws = :ws and closer in :ids returning record", ws=ws, ids=here
+        "delete from fact_end where ws = :ws and closer in :ids returning record, closer",
+        ws=ws,
+        ids=here,
     )
     groups |= _groups(tx, ws, [row[0] for row in reopened])
     for table in _OF_MESSAGES:
@@ -347,6 +350,7 @@ def erase(
             messages = {row[4]} if row[4] > 0 else sources.get(row[0], ())
             refuse(tx, ws, [(one, *row[1:4]) for one in sorted(messages)])
     again = [row[0] for row in gone if row[4] and row[0] not in asked]
+    again += {row[1] for row in reopened}
     _unsee(tx, ws, {one for id_ in again for one in sources.get(id_, ())})
     settle(tx, ws, groups)
     return len(gone)
