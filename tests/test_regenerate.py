@@ -520,6 +520,23 @@ def test_a_redaction_of_which_nothing_is_left_leaves_nothing_to_ask(memory: Memo
     assert list(memory.export()) == []
 
 
+def test_what_a_redaction_leaves_of_a_message_that_is_past_its_time_is_sent_to_nobody(
+    url: str, opened: Callable[..., Memory]
+) -> None:
+    clock = [1_000]
+    memory = opened(url, clock=lambda: clock[0]).workspace("alex")
+    memory.remember("My dog is Rex, my code canaryqzxv.", thread="t", retention_until=2_000)
+    memory.remember("What do you know?", thread="t")
+    memory.record("It is canaryqzxv.", context=[1, 2], thread="t")
+    clock[0] = 3_000
+    receipt = memory.forget(
+        "canaryqzxv", mode="redact", on_dependents="regenerate", regenerate=echoed
+    )
+    (new,) = receipt.regenerated.values()
+    assert "Rex" not in memory.get(new).text
+    assert memory.context_of(new) == [2]
+
+
 def test_a_redacted_clause_is_not_in_the_question(memory: Memory) -> None:
     memory.regenerator(echoed)
     turn(memory, "My code is canaryqzxv. Shall we go?")
