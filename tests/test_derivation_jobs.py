@@ -11,7 +11,7 @@ import pytest
 from lines import run, values
 from raw_tables import connected, rows_of
 
-from dellm import Atom, Made, Many, Memory, NotFound, Rebuilt, Record, depth
+from dellm import Atom, Made, Many, Memory, NotFound, NothingMatched, Rebuilt, Record, depth
 
 SECRET = "My door code is canaryqzxv."
 TEA = "I like tea."
@@ -709,6 +709,20 @@ def test_a_result_that_waits_is_not_made_once_it_is_forgotten_by_its_id(three: M
     other = three.derive("digest", sources=[2, 3])
     first = three.forget("canaryqzxv", rebuild="later")
     assert three.forget(ids=[old.id]) == three.receipt(first.number)
+    assert set(three.rebuild().made) == {other.id}
+    assert three.verify().ok
+
+
+def test_a_result_that_waits_is_not_made_once_its_thread_is_forgotten(three: Memory) -> None:
+    three.derive("digest", sources=[1, 2, 3], thread="p")
+    other = three.derive("digest", sources=[2, 3], thread="q")
+    first = three.forget("canaryqzxv", rebuild="later")
+    with pytest.raises(NothingMatched):
+        three.forget("tea", thread="p")
+    with pytest.raises(NothingMatched):
+        three.forget(where={"status": "quarantined"}, thread="p")
+    assert three.receipt(first.number).pending == 2
+    assert three.forget(thread="p").number == first.number
     assert set(three.rebuild().made) == {other.id}
     assert three.verify().ok
 

@@ -178,12 +178,34 @@ def _drop(tx: Tx, ws: int, ids: Sequence[int]) -> None:
     )
 
 
-def drop_named(tx: Tx, ws: int, selector: Selector) -> None:
-    """Drop the jobs of results that are forgotten by their ids before they are made anew."""
-    if named := [*(selector.ids or ()), *selector.include]:
-        rows = tx.all("select id from rebuild_job where ws = :ws and id in :ids", ws=ws, ids=named)
-        _drop(tx, ws, [row[0] for row in rows])
-        _drop_without_sources(tx, ws)
+def drop_named(tx: Tx, ws: int, selector: Selector) -> int | None:
+    """Drop the jobs of results that are forgotten, by id or thread, before they are made anew.
+
+    Not where that is narrowed: nobody can tell any more what they were. Returns the receipt of the
+    newest of the forgets that erased them, None where there was no such job.
+    """
+    rows = tx.all(
+        "select id, receipt from rebuild_job where ws = :ws and (id in :ids or thread = :thread)",
+        ws=ws,
+        ids=sorted({*_only_ids(selector), *selector.include}),
+        thread=encode(_only_thread(selector) or "\0"),
+    )
+    named = [row for row in rows if row[0] not in selector.exclude]
+    if not named:
+        return None
+    _drop(tx, ws, [row[0] for row in named])
+    _drop_without_sources(tx, ws)
+    return max(int(row[1]) for row in named)
+
+
+def _only_ids(selector: Selector) -> Sequence[int]:
+    alone = Selector(ids=selector.ids, include=selector.include, exclude=selector.exclude)
+    return (selector.ids or ()) if selector == alone else ()
+
+
+def _only_thread(selector: Selector) -> str | None:
+    alone = Selector(thread=selector.thread, include=selector.include, exclude=selector.exclude)
+    return selector.thread if selector == alone else None
 
 
 def _drop_without_sources(tx: Tx, ws: int) -> None:

@@ -90,14 +90,15 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
     """
     if plan.workspace != scope.name:
         raise PlanChanged("The plan is of another workspace.")
-    if plan.mode == "erase":
-        derived_jobs.drop_named(tx, scope.ws, plan.selector)
+    waited = derived_jobs.drop_named(tx, scope.ws, plan.selector) if plan.mode == "erase" else None
     if (before := repeating.receipt_of(tx, scope, plan)) is not None:
         return before
     if digest_of(plan.workspace, plan.mode, plan.reach, plan.matches, plan.ids) != plan.digest:
         raise PlanChanged("The plan was altered after it was made.")
     if plan.version not in {version, version - 1}:
         plan = _again(tx, scope, plan, terms.look)
+    if not plan.ids and waited is not None:  # all of it was erased before, and will not come back
+        return receipts.read(tx, scope.ws, scope.name, waited)
     if not plan.ids:
         raise NothingMatched("No record matches.")
     return carry_out(tx, scope, plan, terms)
