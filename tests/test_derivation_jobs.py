@@ -747,3 +747,21 @@ def test_nothing_is_made_of_which_the_time_is_over(url: str, opened: Callable[..
     clock[0] = 3_000
     assert memory.rebuild().given_up == 1
     assert asked == [3]
+
+
+@pytest.mark.parametrize("rebuild", ["now", "later"])
+def test_what_a_redaction_leaves_of_a_source_is_a_source(three: Memory, rebuild: str) -> None:
+    long = three.remember("Call 555-010-2030 or mail ann@example.org, canaryqzxv said.")
+    old = three.derive("digest", sources=[1, long.id])
+    waiting = three.derive("digest", sources=[3, long.id])
+    three.forget(ids=[3], rebuild="later")
+    receipt = three.forget("canaryqzxv", mode="redact", rebuild=rebuild)
+    made = {**receipt.rebuilt, **three.rebuild().made}
+    assert set(made) == {old.id, waiting.id}
+    left = receipt.redacted[long.id]
+    assert three.context_of(made[old.id]) == [1, left]
+    assert three.context_of(made[waiting.id]) == [left]
+    for id_ in made.values():
+        assert "ann@example.org" in three.get(id_).text
+    assert not three.scan("canaryqzxv").places
+    assert three.verify().ok

@@ -149,8 +149,8 @@ def follow(
 ) -> None:
     """Take what a forget erased from the sources of all jobs, and drop those that have none left.
 
-    What was made anew takes the old one's place. Of `threads`, those of which nothing is left get
-    nothing back by the jobs of earlier forgets.
+    What was made anew, or redacted, takes the old one's place. Of `threads`, those of which nothing
+    is left get nothing back by the jobs of earlier forgets.
     """
     if not tx.one("select 1 from rebuild_job where ws = :ws limit 1", ws=ws):
         return

@@ -8,6 +8,7 @@ from . import reading, values
 from .database import Scope, Tx
 from .plan import Plan
 from .records import Record
+from .redacting import Version
 
 MOST = 20  # erased matches whose own phone numbers, mail addresses and the like are looked for
 # The kinds of value by which a text is known to still hold what an erased record said.
@@ -38,11 +39,21 @@ def _own(records: Mapping[int, Record], ids: Iterable[int], region: str) -> Iter
 
 
 def forbidden(
-    tx: Tx, scope: Scope, plan: Plan, left: Mapping[int, Sequence[int]], region: str
+    tx: Tx,
+    scope: Scope,
+    plan: Plan,
+    left: Mapping[int, Sequence[int]],
+    shortened: Mapping[int, Version],
+    region: str,
 ) -> Sequence[values.Needle]:
-    """Return what texts that are made later of the sources in `left` must not say."""
+    """Return what texts that are made later of the sources in `left` must not say.
+
+    `shortened` are the new versions of matches of which something is left.
+    """
     matched = [one.id for at, one in enumerate(plan.matches) if one.spans or at < MOST]
     known = reading.several(tx, scope, matched, None)
     sources = {one for some in left.values() for one in some if one not in left}
-    texts = [one.text for one in reading.several(tx, scope, sorted(sources), None).values()]
+    found = reading.several(tx, scope, sorted(sources.difference(shortened)), None)
+    texts = [one.text for one in found.values()]
+    texts += [shortened[one].draft.text for one in sorted(sources.intersection(shortened))]
     return needles(plan, known, texts, region)

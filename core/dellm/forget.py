@@ -204,7 +204,7 @@ def _replace(
     at, versions = terms.look.at, dict[int, Version]()
     if plan.mode == "redact":
         versions = new_versions(tx, scope, plan, terms.unit, terms.look.region)
-    short = set(versions)
+    short = dict(versions)
     anew = rebuilding.new_versions(tx, scope, plan, terms.rebuilds, terms.rebuilders, at, short)
     later = _put_off(tx, scope, plan, terms, anew.keys(), short)
     versions |= regenerating.named(anew, plan, terms.asker)
@@ -225,7 +225,7 @@ def _replace(
     derivations.rename(tx, scope, [made[old] for old in anew])
     remade = {old: made[old] for old in anew}
     derived_jobs.write(tx, scope.ws, later, receipt)
-    derived_jobs.follow(tx, scope.ws, plan, remade, threads, receipt)
+    derived_jobs.follow(tx, scope.ws, plan, made, threads, receipt)
     return rows, {old: new for old, new in made.items() if old not in anew}, remade, [*later]
 
 
@@ -235,7 +235,7 @@ def _put_off(
     plan: Plan,
     terms: Terms,
     anew: Collection[int],
-    shortened: Collection[int],
+    shortened: Mapping[int, Version],
 ) -> dict[int, derived_jobs.Promise]:
     """Return what is to be made anew later, by old id, with what must be known of it then."""
     if not terms.puts_off:
@@ -243,5 +243,7 @@ def _put_off(
     left = rebuilding.put_off(
         tx, scope, plan, terms.rebuilds, anew, terms.rebuilders, terms.look.at, shortened
     )
-    needles = forbidding.forbidden(tx, scope, plan, left, terms.look.region) if left else ()
+    if not left:
+        return {}
+    needles = forbidding.forbidden(tx, scope, plan, left, shortened, terms.look.region)
     return derived_jobs.promised(tx, scope, plan, left, derived_needles.digests(scope, needles))

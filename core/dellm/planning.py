@@ -66,7 +66,7 @@ def make(
 def _with_remade(tx: Tx, scope: Scope, plan: Plan, names: Collection[str], look: Look) -> Plan:
     """Return the plan with what can be made anew of it. How much a redaction takes is not known yet."""
     asks = regenerating.REPLY in names
-    left = regenerating.shortened(tx, scope, plan, "span", look.region) if asks else {}
+    left = regenerating.shortened(tx, scope, plan, "span", look.region)
     rebuilds, regenerates = rebuilding.wanted(tx, scope, plan, names, look.at, left)
     return replace(
         plan,

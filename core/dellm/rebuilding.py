@@ -100,9 +100,8 @@ def _found(
     sources: Sources = {}
     later: Sources = {}
     for id_ in _in_order(before, twins):
-        left = shortened if id_ in replies else ()
         kept = tuple(one for one in dict.fromkeys(before[id_]) if one in sources
-                     or (one in there and (one in left or one not in tainted)))  # fmt: skip
+                     or (one in there and (one in shortened or one not in tainted)))  # fmt: skip
         if id_ in derived and (id_ not in here or not later.keys().isdisjoint(before[id_])):
             waited = [one for one in dict.fromkeys(before[id_]) if one in kept or one in later]
             later |= {id_: tuple(waited)} if waited else {}
