@@ -24,7 +24,7 @@ from .cache_replies import cached_replies, reply_id
 from .cache_shelf import Shelf, entry_of
 from .cache_sources import outside
 from .cache_values import dump_generations, load_generations
-from .call_batches import started, with_prompt
+from .call_batches import is_running, started, with_prompt
 from .call_configs import Configurable, given_configs
 from .calls import Call
 from .capture import captured
@@ -172,4 +172,4 @@ def _ask(prompt: str, llm_string: str) -> Call | None:
 
 def _answered(prompt: str, llm_string: str) -> Call | None:
     run = _asked.get({}).get(hash((prompt, llm_string)))
-    return None if run is None else captured.of_id(run)
+    return captured.of_id(run) if run is not None and is_running(run) else None

@@ -1,12 +1,15 @@
 """Which model call the code running now is about: LangChain tells a cache only the prompt's text.
 
-A cache is asked right after the calls of a batch have started, in the same context.
+A cache is asked right after the calls of a batch have started, in the same context, and given the
+replies before they end. Once they have ended, a cache that is asked there is asked by hand.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from langchain_core.load import dumps
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
     from .calls import Call
 
+MOST = 65_536  # calls that have not ended, as far as we were told
+_running: OrderedDict[UUID, None] = OrderedDict()
+_guard = Lock()
 _batch: ContextVar[tuple[UUID, ...]] = ContextVar("dellm_calls_started", default=())
 
 
@@ -26,12 +32,27 @@ def note_started(run_id: UUID, size: object) -> None:
     """Keep that a call of a batch of `size` has started here."""
     most = size if isinstance(size, int) and size > 0 else 1
     _batch.set((*_batch.get(), run_id)[-most:])
+    with _guard:
+        _running[run_id] = None
+        while len(_running) > MOST:
+            _running.popitem(last=False)
     note_config()
 
 
+def note_ended(run_id: UUID) -> None:
+    """Keep that a call has ended, wherever it did."""
+    with _guard:
+        _running.pop(run_id, None)
+
+
+def is_running(run_id: UUID) -> bool:
+    """Whether a call has started and not ended yet."""
+    return run_id in _running
+
+
 def started() -> tuple[UUID, ...]:
-    """Return the calls of the batch that started last in this context."""
-    return _batch.get()
+    """Return the calls of the batch that started last in this context and have not ended yet."""
+    return tuple(filter(is_running, _batch.get()))
 
 
 def with_prompt(prompt: str, calls: Iterable[Call | None]) -> Call | None:

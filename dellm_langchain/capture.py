@@ -18,7 +18,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.tracers.context import register_configure_hook
 
-from .call_batches import note_started
+from .call_batches import note_ended, note_started
 from .calls import Call, Prompt, Seen, ToolRun
 from .captured import Captured
 
@@ -90,6 +90,10 @@ class _Handler(BaseCallbackHandler):
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         found = (getattr(one, "message", None) for batch in response.generations for one in batch)
         self._into.call_ended(run_id, (one for one in found if isinstance(one, BaseMessage)))
+        note_ended(run_id)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        note_ended(run_id)
 
     def on_tool_start(
         self,

@@ -528,7 +528,10 @@ def test_merged_messages_show_in_the_prompt_as_the_model_read_them() -> None:
     assert seen.message is not given[0]
 
 
-def test_a_chain_outside_graphs_is_kept_only_if_its_thread_is_known() -> None:
+def test_a_chain_outside_graphs_is_kept_only_if_its_thread_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(captured, "_everywhere", False)  # other tests may have asked for more
     model = Scripted(answer=last_text)
     chain = ChatPromptTemplate.from_messages([("human", "{text}")]) | model
     assert captured.of_reply(chain.invoke({"text": "nowhere"})) is None

@@ -368,6 +368,21 @@ def test_a_reply_that_is_put_into_the_cache_by_hand_goes_with_what_its_prompt_re
     assert memory.scan(BACKWARDS, files=False).places == ()
 
 
+def test_a_cache_that_is_asked_by_hand_after_a_call_is_not_taken_for_that_call(
+    memory: Memory,
+) -> None:
+    read, cache = of_a_memory(memory), DeLLMCache(memory)
+    chain = with_memory(Mirror(), memory, k=0)
+    chain.invoke("Good morning", at("t"))
+    Mirror().invoke("Good evening")
+    prompt = f"By this: {read()} what opens it?"
+    assert cache.lookup(prompt, "a model") is None
+    cache.update(prompt, "a model", [Generation(text=SECRET[::-1])])
+    memory.forget(ids=[the(memory, SECRET)])
+    assert cache.lookup(prompt, "a model") is None
+    assert memory.scan(BACKWARDS, files=False).places == ()
+
+
 def test_what_a_node_gives_on_from_the_state_is_cached_as_made_of_it(memory: Memory) -> None:
     class Library(TypedDict, total=False):
         books: list[str]
