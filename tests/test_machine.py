@@ -26,6 +26,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from raw_tables import connected, emptied, is_postgres, of_workspace, record_rows, rows_of
+from unique_words import word_for
 
 import dellm
 from dellm import ContextForgotten, Memory, NotFound, NothingMatched, Plan, Receipt, SelectorError
@@ -43,15 +44,6 @@ MARKER = "[redacted]"
 picks = st.integers(0, 1_000)
 # Most of it happens in one workspace, so that its graph gets dense.
 names = st.sampled_from(("a", "a", "a", "a", "a%", *NAMES))
-
-
-def word_for(number: int) -> str:
-    """Return a word that only the record with this number holds; none begins with another."""
-    letters = ""
-    for _ in range(4):
-        number, rest = divmod(number, 26)
-        letters += chr(ord("a") + rest)
-    return f"cnry{letters}"
 
 
 class Histories(RuleBasedStateMachine):

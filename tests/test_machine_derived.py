@@ -30,6 +30,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from raw_tables import connected, emptied, is_postgres, rows_of
+from unique_words import word_for
 
 from dellm import DerivationError, Memory, ModelError, Proposed, Receipt, Record
 
@@ -39,15 +40,6 @@ WORD = re.compile(r"cnry[a-z]{4}")
 THREADS = ("one", "two")
 picks = st.integers(0, 1_000)
 threads = st.sampled_from(THREADS)
-
-
-def word_for(number: int) -> str:
-    """Return a word that nothing else holds."""
-    letters = ""
-    for _ in range(4):
-        number, rest = divmod(number, 26)
-        letters += chr(ord("a") + rest)
-    return f"cnry{letters}"
 
 
 class Model:

@@ -119,8 +119,8 @@ def note_lost(tx: Tx, scope: Scope, maker: Derivation, sources: Sequence[Record]
     if maker.model is None or in_process(maker.model):
         return
     storing.lock(tx, scope.ws)
-    living = reading.several(tx, scope, [one.id for one in sources], None)
-    exposure_rows.note(tx, scope.ws, living, (maker.model, False), at)
+    ids = [one.id for one in sources]
+    exposure_rows.note_living(tx, scope.ws, ids, (maker.model, False), at)
 
 
 def attempted(maker: Derivation, sources: Sequence[Record]) -> tuple[Made, str]:

@@ -170,6 +170,15 @@ def note(tx: Tx, ws: int, ids: Iterable[int], who: Who, at: int) -> None:
     put(tx, ws, {id_: {who: (at, at)} for id_ in ids})
 
 
+def note_living(tx: Tx, ws: int, ids: Iterable[int], who: Who, at: int) -> int:
+    """Note that those of the records that are still there were sent; return how many these are."""
+    rows = tx.all(
+        "select id from record where ws = :ws and id in :ids", ws=ws, ids=sorted(set(ids))
+    )
+    note(tx, ws, [row[0] for row in rows], who, at)
+    return len(rows)
+
+
 def put(tx: Tx, ws: int, found: Mapping[int, Mapping[Who, Span]]) -> None:
     """Add exposures to what is known of records and sequences; the workspace's row is locked."""
     numbers = _numbers(tx, ws, {who for seen in found.values() for who in seen})

@@ -112,11 +112,7 @@ class Exposures:
 
 def _note(tx: Tx, scope: Scope, wanted: Collection[int], who: exposure_rows.Who, at: int) -> int:
     storing.lock(tx, scope.ws)
-    rows = tx.all(
-        "select id from record where ws = :ws and id in :ids", ws=scope.ws, ids=list(wanted)
-    )
-    exposure_rows.note(tx, scope.ws, [row[0] for row in rows], who, at)
-    return len(rows)
+    return exposure_rows.note_living(tx, scope.ws, wanted, who, at)
 
 
 def outsider(embedder: Embedder) -> exposure_rows.Who | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from . import reading, values
 from .database import Scope, Tx
@@ -11,8 +11,6 @@ from .records import Record
 from .redacting import Version
 
 MOST = 20  # erased matches whose own phone numbers, mail addresses and the like are looked for
-# The kinds of value by which a text is known to still hold what an erased record said.
-TELLING = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})
 
 
 def needles(
@@ -28,14 +26,12 @@ def needles(
     said = {*plan.selector.texts}
     said.update(records[one.id].text[low:high] for one in living for low, high in one.spans)
     found = [values.needle(one, region=region) for one in sorted(said) if one.strip()]
-    own = _own(records, [one.id for one in living[:MOST]], region)
+    own = [
+        value
+        for one in living[:MOST]
+        for value in values.telling(records[one.id].text, region=region)
+    ]
     return found + [one for one in own if not any(values.contains(one, text) for text in kept)]
-
-
-def _own(records: Mapping[int, Record], ids: Iterable[int], region: str) -> Iterator[values.Needle]:
-    for text in (records[id_].text[:10_000] for id_ in ids):
-        for one in values.recognise(text, region=region, kinds=TELLING):
-            yield values.needle(text[one.start : one.end], region=region, kind=one.kind)
 
 
 def forbidden(

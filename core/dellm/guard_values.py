@@ -11,7 +11,6 @@ import regex
 from . import reading, selectors, values
 from .database import Scope, Tx
 from .plan import Plan
-from .planning import TELLING
 from .records import Record
 from .selectors import Clue
 
@@ -24,7 +23,6 @@ english french german spanish mr mrs ms dr ok
 """
 _NO_NAMES: Final = frozenset(_CAPITALISED.split())
 MOST = 1_000  # matches whose own values are guarded
-READ = 10_000  # characters of each that are read for that
 
 
 def values_of(tx: Tx, scope: Scope, plan: Plan, region: str) -> list[tuple[str, str]]:
@@ -51,13 +49,10 @@ def values_of(tx: Tx, scope: Scope, plan: Plan, region: str) -> list[tuple[str, 
 
 
 def _own(records: Iterable[Record], region: str) -> list[Clue]:
-    clues: dict[values.Needle, Clue] = {}
-    for record in records:
-        text = record.text[:READ]
-        for one in values.recognise(text, region=region, kinds=TELLING):
-            needle = values.needle(text[one.start : one.end], region=region, kind=one.kind)
-            clues.setdefault(needle, Clue("", needle))
-    return list(islice(clues.values(), MOST))
+    found = dict.fromkeys(
+        one for record in records for one in values.telling(record.text, region=region)
+    )
+    return [Clue("", one) for one in islice(found, MOST)]
 
 
 def _names(records: Iterable[Record], region: str) -> list[Clue]:
@@ -65,7 +60,7 @@ def _names(records: Iterable[Record], region: str) -> list[Clue]:
     found = dict.fromkeys(
         one.group()
         for record in records
-        for one in _NAME.finditer(record.text[:READ])
+        for one in _NAME.finditer(record.text[: values.READ])
         if one.group().casefold() not in _NO_NAMES
     )
     return [Clue("", values.needle(one, region=region)) for one in islice(found, MOST)]

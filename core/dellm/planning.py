@@ -19,8 +19,6 @@ from .selectors import Clue, Look, Match, Selector
 
 MOST_SUSPECTS = 20
 FEW = 5  # matches whose own meaning is looked for, where the selector has none
-# The kinds of value by which a record that carries another match's value is recognised.
-TELLING = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})
 
 
 def make(
@@ -241,12 +239,9 @@ def _clues(tx: Tx, scope: Scope, plan: Plan, look: Look) -> list[Clue]:
 def _own_values(tx: Tx, scope: Scope, plan: Plan, look: Look) -> list[Clue]:
     shown = [match.id for match in plan.matches[:MOST_SUSPECTS]]
     return [
-        Clue(
-            f"carries a {one.kind} of record {id_}",
-            values.needle(text[one.start : one.end], region=look.region, kind=one.kind),
-        )
+        Clue(f"carries a {one.kind} of record {id_}", one)
         for id_, text in _texts(tx, scope, shown).items()
-        for one in values.recognise(text[:10_000], region=look.region, kinds=TELLING)
+        for one in values.telling(text, region=look.region)
     ]
 
 

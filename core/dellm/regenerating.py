@@ -188,8 +188,7 @@ def note_lost(tx: Tx, scope: Scope, asker: Asker | None, made: Collection[int], 
     """Note what outside models were sent for replies that did not come of it, unlike `made`."""
     for id_, (model, context) in ({} if asker is None else asker.sent).items():
         if id_ not in made:
-            left = reading.several(tx, scope, context, None)
-            exposure_rows.note(tx, scope.ws, left, (model, False), at)
+            exposure_rows.note_living(tx, scope.ws, context, (model, False), at)
 
 
 def asked(

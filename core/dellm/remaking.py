@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from . import contents, exposure_rows, reading, regenerating
+from . import contents, exposure_rows, regenerating
 from .database import Scope, Tx
 from .making import ASKS, Derivation, Made, Rebuilder, counted, model_of
 from .plan import Plan, in_process
@@ -133,5 +133,4 @@ def note_sent(tx: Tx, scope: Scope, sent: Sent, versions: Mapping[int, int], at:
     for model, ids in sent:
         given.setdefault(model, set()).update(versions.get(one, one) for one in ids)
     for model, some in sorted(given.items()):
-        living = reading.several(tx, scope, sorted(some), None)
-        exposure_rows.note(tx, scope.ws, living, (model, False), at)
+        exposure_rows.note_living(tx, scope.ws, some, (model, False), at)

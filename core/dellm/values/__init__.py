@@ -9,7 +9,7 @@ from __future__ import annotations
 from dellm.values.aliases import aliases
 from dellm.values.clauses import redact, redact_clause
 from dellm.values.described import Described, described, value_matches_description
-from dellm.values.kinds import Found, recognise
+from dellm.values.kinds import READ, Found, recognise, telling
 from dellm.values.needle import Needle, needle
 from dellm.values.patterns import let_go
 from dellm.values.sentences import sentences
@@ -17,6 +17,7 @@ from dellm.values.spans import Span, contains, find, quick
 from dellm.values.spellings import byte_spellings
 
 __all__ = [
+    "READ",
     "Described",
     "Found",
     "Needle",
@@ -33,5 +34,6 @@ __all__ = [
     "redact",
     "redact_clause",
     "sentences",
+    "telling",
     "value_matches_description",
 ]

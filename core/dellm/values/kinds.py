@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 FOUND_KINDS: Final = (
     "email", "url", "iban", "card", "ip", "date", "code", "phone", "money", "number",
 )  # fmt: skip
+# Those by which a text is known to hold what another one said: hardly two of them are alike.
+TELLING: Final = frozenset({"phone", "email", "card", "iban", "url", "code", "ip"})
+READ: Final = 10_000  # characters in which they are looked for
 _TOP_LEVEL_WORDS: Final = """
 com org net edu gov mil int info biz name pro app dev cloud online site shop store tech
 blog xyz wiki test example internal local localhost museum travel
@@ -86,6 +89,17 @@ def recognise(
             start, end = folded.original(value.start, value.end)
             found.append(Found(value.kind, value.key, start, end))
     return found
+
+
+def telling(text: str, *, region: str = "US") -> list[needle.Needle]:
+    """Return needles for the values by which a text that repeats one is known: see TELLING.
+
+    Of the first READ characters.
+    """
+    return [
+        needle.needle(text[one.start : one.end], region=region, kind=one.kind)
+        for one in recognise(text[:READ], region=region, kinds=TELLING)
+    ]
 
 
 def values(folded: Folded, low: int, high: int, region: str) -> list[Found]:
