@@ -1,0 +1,22 @@
+"""The models that the names on the command line stand for."""
+
+from __future__ import annotations
+
+from dellm.embedding import Embedder, resolve
+from dellm.errors import InvalidInput
+from dellm.models import Model, resolve_model
+
+from .canary import Canary
+
+
+def chat_model(spec: str) -> Model:
+    """Make a chat model: `canary`, or what `dellm.models.resolve_model` takes."""
+    return Canary() if spec == "canary" else resolve_model(spec)
+
+
+def embedder_of(spec: str) -> Embedder:
+    """Make an embedder from what `dellm.Memory.open` takes; raise InvalidInput where it is none."""
+    made = resolve(spec)
+    if made is None:
+        raise InvalidInput("The evaluation needs an embedder.")
+    return made

@@ -1,0 +1,81 @@
+"""The command line of the evaluation: which experiments there are, and how one is run."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.progress import track
+
+from dellm.errors import DellmError
+
+from .choosing import chat_model, embedder_of
+from .results import RESULTS, Report
+from .running import Run
+
+# The module of each experiment; it has `run(run: Run) -> Report | list[Report]`.
+EXPERIMENTS: dict[str, str] = {}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the arguments ask for, print and save it; return the exit status."""
+    options = parser().parse_args(arguments)
+    names = list(EXPERIMENTS) if options.name == "all" else [options.name]
+    try:
+        run = run_of(options)
+        for name in names:
+            for report in reports(name, run):
+                print(f"\n{report.title}\n\n{report.table()}\n")
+                print(*report.notes, f"Saved as {report.save(options.out).name}.", sep="\n")
+    except DellmError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks.evaluation", description=__doc__)
+    made.add_argument("name", choices=[*EXPERIMENTS, "all"])
+    made.add_argument(
+        "--model", default="extractive", help="extractive, canary, local, openai:NAME"
+    )
+    made.add_argument("--embedder", default="minilm", help="minilm, hashing, openai:NAME")
+    made.add_argument(
+        "--judge", default="none", help="none, or a model such as openai:gpt-4.1-nano"
+    )
+    made.add_argument("--data", type=Path, help="the folder that holds tofu/, gatemem/ and others")
+    made.add_argument("--seed", type=int, default=0)
+    made.add_argument("--limit", type=int, help="only the first so many personas, episodes, cases")
+    made.add_argument("--small", action="store_true", help="the sample that runs in CI")
+    made.add_argument("--out", type=Path, default=RESULTS, help="the folder for the results")
+    return made
+
+
+def run_of(options: argparse.Namespace) -> Run:
+    """Make the models that the options name."""
+    return Run(
+        model=chat_model(options.model),
+        embedder=embedder_of(options.embedder),
+        judge=None if options.judge == "none" else chat_model(options.judge),
+        data=options.data,
+        seed=options.seed,
+        small=options.small,
+        limit=options.limit,
+        watch=watched,
+    )
+
+
+def watched(items: Iterable[Any], name: str) -> Iterator[Any]:
+    """Pass items on, with a progress bar on a terminal."""
+    return iter(track(list(items), name, disable=not sys.stderr.isatty()))
+
+
+def reports(name: str, run: Run) -> list[Report]:
+    """Run one experiment."""
+    made = importlib.import_module(EXPERIMENTS[name]).run(run)
+    return [made] if isinstance(made, Report) else list(made)
