@@ -22,10 +22,10 @@ demo: $(STAMP)  ## Replay a bundled conversation, then forget a phone number in 
 	@$(BIN)/python examples/six_tables.py
 
 test: $(STAMP)  ## Run every test, on SQLite and PostgreSQL
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 quick: $(STAMP)  ## Run the tests that take no time
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m 'not long'
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not long'
 
 lint: $(STAMP)  ## ruff and mypy strict
 	@$(BIN)/ruff check .

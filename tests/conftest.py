@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -147,3 +148,9 @@ def shared() -> Path:
     if not (SHARED / "data").is_dir():
         pytest.skip("the folder ../shared with the public data sets is not here")
     return SHARED
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files with most long tests first, so that no worker starts one when others are done."""
+    long = Counter(item.path for item in items if item.get_closest_marker("long"))
+    items.sort(key=lambda item: -long[item.path])
