@@ -15,8 +15,11 @@ def chat_model(spec: str) -> Model:
 
 
 def embedder_of(spec: str) -> Embedder:
-    """Make an embedder from what `dellm.Memory.open` takes; raise InvalidInput where it is none."""
-    made = resolve(spec)
+    """Make an embedder: `minilm`, or what `dellm.Memory.open` takes.
+
+    Raises InvalidInput where it is none.
+    """
+    made = resolve("local" if spec == "minilm" else spec)
     if made is None:
         raise InvalidInput("The evaluation needs an embedder.")
     return made

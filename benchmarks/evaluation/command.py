@@ -18,7 +18,9 @@ from .results import RESULTS, Report
 from .running import Run
 
 # The module of each experiment; it has `run(run: Run) -> Report | list[Report]`.
-EXPERIMENTS: dict[str, str] = {}
+EXPERIMENTS: dict[str, str] = {
+    "ablation": "benchmarks.evaluation.ablation",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

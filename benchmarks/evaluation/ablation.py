@@ -1,0 +1,296 @@
+"""The ablation that the paper leaves out: what each choice costs, and what it saves.
+
+Each persona talks with a memory: ten statements, five requests, four questions, every reply kept
+with exactly the records that were in its prompt. Then one statement is to go. How far the deletion
+reaches, and how contexts were chosen before, is varied one at a time around the paper's settings (top
+5, cosine over 0.25, strict), and reach in each of the chats, which gives the crosses.
+
+The statement is named by its id, so that only provenance finds what was made from it; the ways that
+name it by its words also take every record that holds it verbatim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dellm import Memory
+from dellm.embedding import Embedder
+from dellm.plan import STRICT, Plan, Reach, depth, influence
+from dellm.records import Context
+from dellm.systems import asked
+
+from .personas import Persona, Question, load, specific, words
+from .results import Cell, Number, Report, mean, share
+from .running import Run
+
+ALL = 1_000_000  # last=: every record of the conversation
+NONE = -1.0  # threshold=: every record is a candidate
+STATED = 0.5  # the share of an answer's telling words from which a text states it
+SMALL = 3  # personas of the sample for CI
+THREAD = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """How contexts are chosen (see `dellm.context.Choice`) and whether questions are kept.
+
+    `kept`: the four questions are asked before the deletion too, as messages like any other.
+    """
+
+    k: int = 5
+    threshold: float = 0.25
+    last: int = 0
+    by: str = "meaning"
+    kept: bool = True
+
+    def row(self) -> dict[str, Cell | Number]:
+        """Return the settings as the first columns of a row."""
+        return {
+            "k": self.k,
+            "threshold": "none" if self.threshold == NONE else f"{self.threshold:g}",
+            "last": "all" if self.last == ALL else str(self.last),
+            "by": self.by,
+            "questions kept": "yes" if self.kept else "no",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to forget: how far it reaches, and whether the fact is named by its words."""
+
+    reach: Reach
+    by_words: bool = False
+
+    def row(self) -> dict[str, Cell | Number]:
+        """Return the way as columns of a row."""
+        return {"named by": "words" if self.by_words else "id", "reach": str(self.reach)}
+
+
+PAPER = Chat()
+CHATS = (
+    *(replace(PAPER, k=k) for k in (5, 1, 3, 10, 20)),
+    *(replace(PAPER, threshold=least) for least in (NONE, 0.4)),
+    *(replace(PAPER, last=last) for last in (2, 5, ALL)),
+    replace(PAPER, by="both"),
+    replace(PAPER, kept=False),
+    Chat(k=10, threshold=0.4),
+    Chat(k=10, last=2),
+)
+SMALL_CHATS = (PAPER, replace(PAPER, k=1), replace(PAPER, last=ALL))
+INFLUENCES = (0.05, 0.1, 0.2, 0.4, 0.8)
+WAYS = (
+    *(Way(depth(hops)) for hops in (0, 1, 2)),
+    Way(STRICT),
+    *(Way(influence(least)) for least in INFLUENCES),
+    Way(depth(0), by_words=True),
+    Way(STRICT, by_words=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one way to forget did in one persona's chat. Shares are of 1."""
+
+    leaked_kept: bool  # a record that is left states the forgotten answer
+    leaked_answer: bool  # the answer to its question does
+    before: float  # of the other questions: answered right before
+    after: float  # and after
+    taken: int  # records
+    taken_share: float  # of all records
+    needless: float  # of the records that say nothing of the fact: taken with it
+
+
+class OnceEmbedded:
+    """An embedder that embeds each text once; what it knows stays in this process."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+        self._known: dict[str, NDArray[np.float32]] = {}
+        self.name, self.dimensions = inner.name, inner.dimensions
+        self.threshold = inner.threshold
+
+    def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Return one row per text, as the inner embedder makes it, float32."""
+        if new := [one for one in dict.fromkeys(texts) if one not in self._known]:
+            self._known.update(zip(new, self._inner.embed(new), strict=True))
+        return np.stack([self._known[one] for one in texts])
+
+
+@dataclass(slots=True)
+class Talk:
+    """One persona's conversation in a workspace of its own, through the library's own verbs."""
+
+    memory: Memory
+    run: Run
+    chat: Chat
+    ids: dict[str, int] = field(default_factory=dict)  # of the user's messages, by text
+
+    def say(self, text: str) -> str:
+        """Answer a message from the context chosen for it, and keep both."""
+        context = self._context(text)
+        question = self.memory.remember(text, thread=THREAD)
+        said = self.run.model.complete(asked(text, context.records))
+        self.memory.record(said, context=[*context.ids, question.id], thread=THREAD)
+        self.ids[text] = question.id
+        return said
+
+    def ask(self, question: str, without: Sequence[int] = ()) -> str:
+        """Answer a question as if `without` were not there; nothing of it is kept."""
+        context = self._context(question, without)
+        return self.run.model.complete(asked(question, context.records))
+
+    def held(self) -> dict[int, str]:
+        """Return the text of every record by id."""
+        return {one.id: one.text for one in self.memory.export()}
+
+    def plan(self, way: Way, fact: str) -> Plan:
+        """Return what a way would take; nothing is changed."""
+        if way.by_words:
+            return self.memory.plan(quote=fact, reach=way.reach, suspects=False)
+        return self.memory.plan(ids=[self.ids[fact]], reach=way.reach, suspects=False)
+
+    def _context(self, text: str, without: Sequence[int] = ()) -> Context:
+        return self.memory.context(
+            text,
+            thread=THREAD,
+            k=self.chat.k,
+            threshold=self.chat.threshold,
+            last=self.chat.last,
+            by=self.chat.by,
+            without=without,
+        )
+
+
+def states(text: str, answer: str) -> bool:
+    """Tell whether a text holds at least half of an answer's telling words (see `specific`)."""
+    wanted = specific(answer)
+    return len(wanted & set(words(text))) >= STATED * len(wanted)
+
+
+def talked(memory: Memory, run: Run, chat: Chat, persona: Persona) -> Talk:
+    """Have a persona say everything it says before the deletion."""
+    talk = Talk(memory, run, chat)
+    said = [*persona.statements, *persona.requests]
+    if chat.kept:
+        said += [one.question for one in persona.questions]
+    for text in said:
+        talk.say(text)
+    return talk
+
+
+def answered(talk: Talk, questions: Sequence[Question], without: Sequence[int] = ()) -> float:
+    """Return the share of questions whose answer states what is right."""
+    right = [states(talk.ask(one.question, without), one.answer) for one in questions]
+    return sum(right) / len(right)
+
+
+def outcome(talk: Talk, persona: Persona, way: Way, before: float) -> Outcome:
+    """Return what a way would do, by its plan: the records it names are passed over from then on."""
+    fact, held = persona.forget, talk.held()
+    gone = set(talk.plan(way, fact.fact).ids)
+    telling = {id_ for id_, text in held.items() if states(text, fact.answer)}
+    others = held.keys() - telling
+    left = sorted(gone)
+    return Outcome(
+        leaked_kept=bool(telling - gone),
+        leaked_answer=states(talk.ask(fact.question, left), fact.answer),
+        before=before,
+        after=answered(talk, persona.retain, left),
+        taken=len(gone),
+        taken_share=len(gone) / len(held),
+        needless=len(others & gone) / len(others),
+    )
+
+
+def agrees(talk: Talk, persona: Persona, way: Way) -> bool:
+    """Really forget; tell whether that leaves and answers what the plan said it would."""
+    plan, held = talk.plan(way, persona.forget.fact), talk.held()
+    expected = {id_: text for id_, text in held.items() if id_ not in plan.ids}
+    said = [talk.ask(one.question, plan.ids) for one in persona.questions]
+    talk.memory.forget(plan, scrub=False)
+    return talk.held() == expected and said == [talk.ask(q.question) for q in persona.questions]
+
+
+@dataclass(slots=True)
+class Measured:
+    """The outcomes of every way in one chat, and how often forgetting did what its plan said."""
+
+    outcomes: dict[Way, list[Outcome]] = field(default_factory=dict)
+    agreed: list[bool] = field(default_factory=list)
+
+    def add(self, talk: Talk, persona: Persona, number: int) -> None:
+        """Measure all ways for a persona, then really forget by one of them, each in its turn."""
+        before = answered(talk, persona.retain)
+        for way in WAYS:
+            found = outcome(talk, persona, way, before)
+            self.outcomes.setdefault(way, []).append(found)
+        self.agreed.append(agrees(talk, persona, WAYS[number % len(WAYS)]))
+
+
+def measured(run: Run, chat: Chat, personas: Sequence[Persona], embedder: Embedder) -> Measured:
+    """Return what every way does to every persona in a chat of these settings."""
+    found = Measured()
+    with Memory.open(":memory:", embedder=embedder) as memory:
+        named = ", ".join(f"{name} {value}" for name, value in chat.row().items())
+        for number, persona in enumerate(run.watch(personas, named)):
+            talk = talked(memory.workspace(persona.id), run, chat, persona)
+            found.add(talk, persona, number)
+    return found
+
+
+def numbers(outcomes: Sequence[Outcome], seed: int) -> dict[str, Cell | Number]:
+    """Return the columns of one row; means are over personas."""
+    kept = sum(one.leaked_kept for one in outcomes)
+    answers = sum(one.leaked_answer for one in outcomes)
+    return {
+        "leaked: memory": share(kept, len(outcomes)),
+        "leaked: answer": share(answers, len(outcomes)),
+        "retained before": mean([one.before for one in outcomes], seed),
+        "retained after": mean([one.after for one in outcomes], seed),
+        "taken": mean([one.taken for one in outcomes], seed),
+        "taken, of all": mean([one.taken_share for one in outcomes], seed),
+        "taken needlessly": mean([one.needless for one in outcomes], seed),
+    }
+
+
+def rows(chat: Chat, found: Measured, seed: int) -> Iterator[dict[str, Cell | Number]]:
+    """Yield a row for every way."""
+    for way, outcomes in found.outcomes.items():
+        yield {**chat.row(), **way.row(), **numbers(outcomes, seed)}
+
+
+def run(run: Run) -> Report:
+    """Run the ablation on Persona Facts with the run's model and embedder."""
+    personas = run.first(list(load()), SMALL)
+    embedder = OnceEmbedded(run.embedder)
+    found = {
+        chat: measured(run, chat, personas, embedder)
+        for chat in (SMALL_CHATS if run.small else CHATS)
+    }
+    agreed = [one for each in found.values() for one in each.agreed]
+    return Report(
+        name="ablation-" + run.model.name.replace(":", "-"),
+        title=f"Ablation on Persona Facts: what reaches how far, at what cost ({run.model.name})",
+        rows=[row for chat, each in found.items() for row in rows(chat, each, run.seed)],
+        settings=run.settings(personas=len(personas)),
+        notes=notes(agreed),
+    )
+
+
+def notes(agreed: Sequence[bool]) -> list[str]:
+    """Return what a reader of the table must know."""
+    return [
+        "Leaked: the share of personas where a record that is left, or the answer to the question "
+        "about the forgotten fact, holds at least half of the answer's telling words. Retained: of "
+        "the three other questions. Lower is better for leaked and taken, higher for retained.",
+        "Taken: records that go with the fact, itself included; needlessly: of the records that "
+        "hold nothing of the answer, the share that goes. A context of last = all is the whole "
+        "conversation.",
+        "Rows were measured on plans, with what a plan names passed over. Really forgetting, once "
+        "in each chat of each persona, left the same records and gave the same answers in "
+        f"{sum(agreed)} of {len(agreed)} cases.",
+    ]
