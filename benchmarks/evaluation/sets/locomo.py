@@ -165,8 +165,16 @@ def _turns(talk: dict[str, Any]) -> Iterator[Turn]:
             )
 
 
+def _only(row: dict[str, Any], key: re.Pattern[str]) -> list[tuple[int, Any]]:
+    """Return the same; raise KeyError if a key names no session."""
+    found = _parts(row, key)
+    if len(found) != len(row):
+        raise KeyError(key.pattern)
+    return found
+
+
 def _observations(row: dict[str, Any], known: set[str]) -> Iterator[Derived]:
-    for session, by_speaker in _parts(row, _OBSERVATION):
+    for session, by_speaker in _only(row, _OBSERVATION):
         for speaker, several in typed(by_speaker, dict).items():
             for text, named in several:
                 sources = ids(named if isinstance(named, list) else [typed(named, str)])
@@ -175,7 +183,7 @@ def _observations(row: dict[str, Any], known: set[str]) -> Iterator[Derived]:
 
 
 def _summaries(row: dict[str, Any], turns: tuple[Turn, ...]) -> Iterator[Derived]:
-    for session, text in _parts(row, _SUMMARY):
+    for session, text in _only(row, _SUMMARY):
         sources = tuple(turn.id for turn in turns if turn.session == session)
         yield Derived(typed(text, str), session, None, sources)
 

@@ -24,11 +24,8 @@ def shape_of(what: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
-        broken = True
-    else:
-        broken = False
-    if broken:  # outside the block above: the error there carries what was read
-        raise InvalidInput(f"The data do not have the shape of {what}.")
+        # from None: the error above carries what was read
+        raise InvalidInput(f"The data do not have the shape of {what}.") from None
 
 
 def existing(folder: Path, *names: str) -> Path:
