@@ -11,7 +11,7 @@ name it by its words also take every record that holds it verbatim.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -71,16 +71,29 @@ class Way:
 
 
 PAPER = Chat()
-CHATS = (
-    *(replace(PAPER, k=k) for k in (5, 1, 3, 10, 20)),
-    *(replace(PAPER, threshold=least) for least in (NONE, 0.4)),
-    *(replace(PAPER, last=last) for last in (2, 5, ALL)),
-    replace(PAPER, by="both"),
-    replace(PAPER, kept=False),
-    Chat(k=10, threshold=0.4),
-    Chat(k=10, last=2),
-)
-SMALL_CHATS = (PAPER, replace(PAPER, k=1), replace(PAPER, last=ALL))
+# Each a report of its own: how many records are taken for relevant, and what is taken besides.
+GROUPS = {
+    "size": (
+        *(replace(PAPER, k=k) for k in (5, 1, 3, 10, 20)),
+        *(replace(PAPER, threshold=least) for least in (0.3, 0.4)),
+        *(replace(PAPER, threshold=NONE, k=k) for k in (1, 3, 5, 10, 20)),
+    ),
+    "recent": (
+        PAPER,
+        *(replace(PAPER, last=last) for last in (2, 5, ALL)),
+        replace(PAPER, k=3, last=2),
+        replace(PAPER, by="both"),
+        replace(PAPER, kept=False),
+    ),
+}
+SMALL_GROUPS = {
+    "size": (PAPER, replace(PAPER, k=1)),
+    "recent": (PAPER, replace(PAPER, last=ALL)),
+}
+TITLES = {
+    "size": "how many records are taken for relevant",
+    "recent": "what is taken besides",
+}
 INFLUENCES = (0.05, 0.1, 0.2, 0.4, 0.8)
 WAYS = (
     *(Way(depth(hops)) for hops in (0, 1, 2)),
@@ -202,25 +215,38 @@ def outcome(talk: Talk, persona: Persona, way: Way, before: float) -> Outcome:
         after=answered(talk, persona.retain, left),
         taken=len(gone),
         taken_share=len(gone) / len(held),
-        needless=len(others & gone) / len(others),
+        needless=len(others & gone) / max(len(others), 1),
     )
 
 
-def agrees(talk: Talk, persona: Persona, way: Way) -> bool:
-    """Really forget; tell whether that leaves and answers what the plan said it would."""
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What really forgetting did, beside what was measured on the plan."""
+
+    left: bool  # the same records are left
+    said: bool  # the four answers are right or wrong as before
+
+
+def really(talk: Talk, persona: Persona, way: Way) -> Check:
+    """Forget by a way, and compare."""
     plan, held = talk.plan(way, persona.forget.fact), talk.held()
     expected = {id_: text for id_, text in held.items() if id_ not in plan.ids}
-    said = [talk.ask(one.question, plan.ids) for one in persona.questions]
+    right = verdicts(talk, persona, plan.ids)
     talk.memory.forget(plan, scrub=False)
-    return talk.held() == expected and said == [talk.ask(q.question) for q in persona.questions]
+    return Check(talk.held() == expected, verdicts(talk, persona) == right)
+
+
+def verdicts(talk: Talk, persona: Persona, without: Sequence[int] = ()) -> list[bool]:
+    """Return for every question of a persona whether the answer states what is right."""
+    return [states(talk.ask(one.question, without), one.answer) for one in persona.questions]
 
 
 @dataclass(slots=True)
 class Measured:
-    """The outcomes of every way in one chat, and how often forgetting did what its plan said."""
+    """The outcomes of every way in one chat, and the checks of it."""
 
     outcomes: dict[Way, list[Outcome]] = field(default_factory=dict)
-    agreed: list[bool] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
 
     def add(self, talk: Talk, persona: Persona, number: int) -> None:
         """Measure all ways for a persona, then really forget by one of them, each in its turn."""
@@ -228,7 +254,7 @@ class Measured:
         for way in WAYS:
             found = outcome(talk, persona, way, before)
             self.outcomes.setdefault(way, []).append(found)
-        self.agreed.append(agrees(talk, persona, WAYS[number % len(WAYS)]))
+        self.checks.append(really(talk, persona, WAYS[number % len(WAYS)]))
 
 
 def measured(run: Run, chat: Chat, personas: Sequence[Persona], embedder: Embedder) -> Measured:
@@ -263,34 +289,43 @@ def rows(chat: Chat, found: Measured, seed: int) -> Iterator[dict[str, Cell | Nu
         yield {**chat.row(), **way.row(), **numbers(outcomes, seed)}
 
 
-def run(run: Run) -> Report:
+def run(run: Run) -> list[Report]:
     """Run the ablation on Persona Facts with the run's model and embedder."""
     personas = run.first(list(load()), SMALL)
     embedder = OnceEmbedded(run.embedder)
-    found = {
-        chat: measured(run, chat, personas, embedder)
-        for chat in (SMALL_CHATS if run.small else CHATS)
-    }
-    agreed = [one for each in found.values() for one in each.agreed]
+    groups = SMALL_GROUPS if run.small else GROUPS
+    chats = dict.fromkeys(chat for group in groups.values() for chat in group)
+    found = {chat: measured(run, chat, personas, embedder) for chat in chats}
+    return [
+        report(run, name, {chat: found[chat] for chat in group}) for name, group in groups.items()
+    ]
+
+
+def report(run: Run, name: str, found: Mapping[Chat, Measured]) -> Report:
+    """Return the report of one group of chats."""
+    checks = [one for each in found.values() for one in each.checks]
     return Report(
-        name="ablation-" + run.model.name.replace(":", "-"),
-        title=f"Ablation on Persona Facts: what reaches how far, at what cost ({run.model.name})",
+        name=f"ablation-{name}-{run.model.name.replace(':', '-')}",
+        title=f"Ablation on Persona Facts, {TITLES[name]} ({run.model.name})",
         rows=[row for chat, each in found.items() for row in rows(chat, each, run.seed)],
-        settings=run.settings(personas=len(personas)),
-        notes=notes(agreed),
+        settings=run.settings(dataset="Persona Facts"),
+        notes=notes(checks),
     )
 
 
-def notes(agreed: Sequence[bool]) -> list[str]:
+def notes(checks: Sequence[Check]) -> list[str]:
     """Return what a reader of the table must know."""
+    left, said = sum(one.left for one in checks), sum(one.said for one in checks)
     return [
         "Leaked: the share of personas where a record that is left, or the answer to the question "
         "about the forgotten fact, holds at least half of the answer's telling words. Retained: of "
         "the three other questions. Lower is better for leaked and taken, higher for retained.",
         "Taken: records that go with the fact, itself included; needlessly: of the records that "
-        "hold nothing of the answer, the share that goes. A context of last = all is the whole "
-        "conversation.",
+        "hold nothing of the answer, the share that goes. last = all is the whole conversation in "
+        "every prompt. Means are over personas, with bootstrap intervals.",
         "Rows were measured on plans, with what a plan names passed over. Really forgetting, once "
-        "in each chat of each persona, left the same records and gave the same answers in "
-        f"{sum(agreed)} of {len(agreed)} cases.",
+        f"in each chat of each persona, left the same records in {left} of {len(checks)} cases and "
+        f"answered all four questions as rightly or wrongly in {said}: which of equally near "
+        "records a context takes depends on how much depends on them, so it can change once they "
+        "are gone.",
     ]
