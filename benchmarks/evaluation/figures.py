@@ -184,7 +184,7 @@ def _finish(line: Sequence[Axes]) -> None:
     line[1].set_xlim(-3, 103)
     for one in line:
         one.invert_yaxis()
-    line[1].legend(fontsize=8, loc="center left", title="model", title_fontsize=8)
+    line[1].legend(fontsize=8, loc="lower left", title="model", title_fontsize=8)
 
 
 ABLATION = tuple(f"ablation-{part}-{model}" for part in ("size", "recent") for model in MODELS)
@@ -209,17 +209,18 @@ def _drawn(drawing: Drawing, reports: Reports, out: Path) -> str:
     if lacking := missing(drawing, reports):
         return f"{drawing.name}: not drawn, for there is no {', '.join(lacking)}."
     path = out / f"{drawing.name}.png"
-    save(drawing.draw(reports), path)
+    path.write_bytes(png(drawing.draw(reports)))
     return f"{drawing.name}: drawn as {path.name}."
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as a PNG of few colours, which keeps it small."""
+def png(figure: Figure, dots: float = DOTS) -> bytes:
+    """Return a figure as a PNG of few colours, which keeps it small; `dots` per inch."""
     from PIL import Image
 
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png")
-    Image.open(drawn).convert("RGB").quantize(255).save(path, optimize=True)
+    drawn, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=dots)
+    Image.open(drawn).convert("RGB").quantize(255).save(small, format="png", optimize=True)
+    return small.getvalue()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
