@@ -20,6 +20,7 @@ from .running import Run
 # The module of each experiment; it has `run(run: Run) -> Report | list[Report]`.
 EXPERIMENTS: dict[str, str] = {
     "ablation": "benchmarks.evaluation.ablation",
+    "forgeteval": "benchmarks.evaluation.forgeteval",
 }
 
 

@@ -26,6 +26,7 @@ from . import (
 from . import scan as scanning
 from .arguments import check_callable, check_text, check_whole, whole_numbers
 from .database import Filter
+from .embedding import embed
 from .encoding import decode, encode
 from .engine import Engine
 from .records import Chosen, Context, Record
@@ -149,6 +150,18 @@ class Recall:
             found = reading.several(tx, scope, [id_ for id_, _ in hits], keep.at)
         self._engine.readers.tell(self.id, list(found))
         return [Chosen(found[id_], score, by) for id_, score in hits if id_ in found]
+
+    def closeness(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return how close each text is to a query in meaning, as a cosine in [-1, 1].
+
+        For parts of what is stored, which have no vector. An outside embedder is sent them; the
+        query and they count as queries sent to it. Raises EmbedderError.
+        """
+        check_text(query, "query=")
+        embedder = indexing.needed(self._engine)
+        exposures.note_query(self._engine, self.id, embedder)
+        rows = embed(embedder, [query, *texts])
+        return [float(one) for one in rows[1:] @ rows[0]]
 
     # reading
 

@@ -1,13 +1,13 @@
 """Values in any spelling: what a user names, found in a text with its exact place.
 
 `needle` reads what is to be looked for, `find` says where it stands, `redact` and `redact_clause`
-take it out, `recognise` lists the values of a text, `described` reads "Sam's phone number".
+take it out, `clauses` parts a text as that does, `recognise` lists the values of a text, `described` reads "Sam's phone number".
 """
 
 from __future__ import annotations
 
 from dellm.values.aliases import aliases
-from dellm.values.clauses import redact, redact_clause
+from dellm.values.clauses import clauses, redact, redact_clause
 from dellm.values.described import Described, described, value_matches_description
 from dellm.values.kinds import READ, Found, recognise, telling
 from dellm.values.needle import Needle, needle
@@ -24,6 +24,7 @@ __all__ = [
     "Span",
     "aliases",
     "byte_spellings",
+    "clauses",
     "contains",
     "described",
     "find",

@@ -109,6 +109,24 @@ def redact_clause(text: str, spans: Iterable[Extent]) -> str | None:
     return rest if meaningful and _MEANING.search(rest) else None
 
 
+def clauses(text: str) -> list[str]:
+    """Return the clauses of a text as `redact_clause` parts it, in order, as they stand in it.
+
+    The first of a sentence without its subject, where the next one shares that: to take out what
+    this returns leaves the subject to the other.
+    """
+    found = []
+    for sentence in sentences(text):
+        tail = _TERMINAL.search(sentence)
+        body = sentence[: tail.start()] if tail else sentence
+        spans = _clauses(body)
+        if len(spans) > 1 and _BARE_VERB.match(body, spans[1][0]):
+            subject = _SUBJECT.match(body)
+            spans[0] = (subject.end() if subject else 0, spans[0][1])
+        found += [body[start:end].strip() for start, end in spans]
+    return [one for one in found if one]
+
+
 def _without(sentence: str, gone: list[tuple[int, int]]) -> str:
     """Return the sentence without the clauses that overlap `gone`, or an empty string."""
     tail = _TERMINAL.search(sentence)
