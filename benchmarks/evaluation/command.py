@@ -21,6 +21,8 @@ from .running import Run
 EXPERIMENTS: dict[str, str] = {
     "ablation": "benchmarks.evaluation.ablation",
     "forgeteval": "benchmarks.evaluation.forgeteval",
+    "dmr": "benchmarks.evaluation.dmr",
+    "longmemeval": "benchmarks.evaluation.longmemeval",
 }
 
 
