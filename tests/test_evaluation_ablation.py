@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.evaluation import ablation
+from benchmarks.evaluation import ablation, ablation_tofu
 from benchmarks.evaluation.ablation import ALL, PAPER, THREAD, Chat, Check, OnceEmbedded, Talk, Way
 from benchmarks.evaluation.canary import Canary
 from benchmarks.evaluation.personas import Persona, load
 from benchmarks.evaluation.results import Number, Report
 from benchmarks.evaluation.running import Run
+from benchmarks.evaluation.sets import tofu
 from dellm import Memory
 from dellm.embedding import HashingEmbedder
+from dellm.models import ExtractiveReader
 from dellm.plan import STRICT, depth, influence
+
+DATA = Path(__file__).parents[2] / "shared" / "data" / "tofu"
 
 
 def a_run() -> Run:
@@ -150,6 +156,48 @@ def test_forgetting_does_what_the_plan_said(memory: Memory, persona: Persona) ->
     held = len(talk.held())
     assert ablation.really(talk, persona, Way(STRICT)) == Check(left=True, said=True)
     assert len(talk.held()) < held
+
+
+def a_fact(answer: str, question: str = "Where?", wrong: str = "In Oslo.") -> tofu.Fact:
+    return tofu.Fact(question, answer, question, answer, (wrong,) * 5, author=0)
+
+
+@pytest.mark.parametrize(
+    ("fact", "own"),
+    [
+        (a_fact("She lives in Bergen.", "Where does she live?", "She lives in Oslo."), {"bergen"}),
+        (a_fact("Yes, in May 1958.", "When was she born?", "Yes, in June 1961."), {"may", "1958"}),
+        (a_fact("In Oslo."), set()),
+    ],
+)
+def test_the_own_words_of_a_fact_stand_in_no_question_and_no_wrong_answer(
+    fact: tofu.Fact, own: set[str]
+) -> None:
+    assert ablation_tofu.own_words(fact) == own
+
+
+def test_without_tofu_or_with_a_model_that_repeats_all_there_is_no_report_of_it(
+    tmp_path: Path,
+) -> None:
+    assert ablation_tofu.reports(a_run()) == []
+    (tmp_path / "tofu").mkdir()
+    assert ablation_tofu.reports(replace(a_run(), data=tmp_path)) == []
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the data set TOFU is not at ../shared/data")
+def test_on_tofu_a_strict_forget_leaves_no_reply_that_states_a_fact_and_depth_0_does() -> None:
+    run = Run(ExtractiveReader(), HashingEmbedder(), data=DATA.parent, small=True)
+    rows = [
+        row
+        for row in ablation_tofu.rows(run, PAPER, ablation_tofu.chosen(run))
+        if row["last"] == "0"
+    ]
+    leaked = {(row["named by"], row["reach"]): row["leaked: memory"] for row in rows}
+    strict, alone = leaked["id", "strict"], leaked["id", "depth(0)"]
+    assert isinstance(strict, Number)
+    assert isinstance(alone, Number)
+    assert (strict.value, strict.n) == (0.0, ablation_tofu.SMALL[0])
+    assert alone.value
 
 
 def test_each_text_is_embedded_once() -> None:

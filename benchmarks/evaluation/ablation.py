@@ -290,7 +290,14 @@ def rows(chat: Chat, found: Measured, seed: int) -> Iterator[dict[str, Cell | Nu
 
 
 def run(run: Run) -> list[Report]:
-    """Run the ablation on Persona Facts with the run's model and embedder."""
+    """Run the ablation with the run's model and embedder: on Persona Facts, on TOFU if it is there."""
+    from . import ablation_tofu
+
+    return [*on_personas(run), *ablation_tofu.reports(run)]
+
+
+def on_personas(run: Run) -> list[Report]:
+    """Run the ablation on Persona Facts."""
     personas = run.first(list(load()), SMALL)
     embedder = OnceEmbedded(run.embedder)
     groups = SMALL_GROUPS if run.small else GROUPS
