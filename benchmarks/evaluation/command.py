@@ -19,6 +19,7 @@ from .running import Run
 
 # The module of each experiment; it has `run(run: Run) -> Report | list[Report]`.
 EXPERIMENTS: dict[str, str] = {
+    "gatemem": "benchmarks.evaluation.gatemem",
     "ablation": "benchmarks.evaluation.ablation",
     "forgeteval": "benchmarks.evaluation.forgeteval",
     "dmr": "benchmarks.evaluation.dmr",
