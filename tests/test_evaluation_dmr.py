@@ -17,8 +17,8 @@ from benchmarks.evaluation.running import Run
 from benchmarks.evaluation.sets import dmr as dmr_set
 from benchmarks.evaluation.sets import longmemeval as longmemeval_set
 from benchmarks.evaluation.shipped import Alone, Remembering, Settings, Whole, systems
-from benchmarks.evaluation.systems import Said, System
-from benchmarks.evaluation.talking import Asked, asked, reported, right, rows
+from benchmarks.evaluation.systems import Said
+from benchmarks.evaluation.talking import Asked, Make, asked, reported, right, rows
 from benchmarks.evaluation.talks import Probe, Talk
 from dellm.errors import InvalidInput
 from dellm.plan import depth
@@ -45,7 +45,11 @@ def remembering(name: str = "DeLLM") -> Remembering:
     return Remembering(RUN.model, RUN.embedder, Settings(name))
 
 
-MAKERS = {"alone": lambda: Alone(Canary()), "whole": lambda: Whole(Canary()), "ours": remembering}
+MAKERS: dict[str, Make] = {
+    "alone": lambda: Alone(Canary()),
+    "whole": lambda: Whole(Canary()),
+    "ours": remembering,
+}
 
 
 def test_a_memory_leaks_nothing_to_the_model_that_repeats_its_context() -> None:
@@ -69,7 +73,7 @@ def test_without_memory_nothing_is_known() -> None:
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_probe_leaves_nothing_behind(name: str) -> None:
-    system: System = MAKERS[name]()
+    system = MAKERS[name]()
     system.load(TALK.said)
     before = system.held()
     system.ask("Where does my sister live?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import json
 import traceback
 from collections import Counter
@@ -431,15 +432,13 @@ def test_memory_agent_bench_is_read_with_its_numbered_facts(tmp_path: Path) -> N
 def test_memory_agent_bench_in_parquet_is_read_or_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "Test_Time_Learning-00000-of-00001.parquet"
     rows = [bench_row() | {"answers": [["green"], ["green"]]}] * 6
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
+    if importlib.util.find_spec("pyarrow") is None:
         path.write_bytes(b"PAR1")
         with pytest.raises(InvalidInput, match="needs the package pyarrow"):
             memory_agent_bench.load(tmp_path, "Test_Time_Learning")
         return
-    parquet.write_table(pa.Table.from_pylist(rows), path)
+    parquet, table = (importlib.import_module(f"pyarrow{name}") for name in (".parquet", ""))
+    parquet.write_table(table.Table.from_pylist(rows), path)
     made = memory_agent_bench.load(tmp_path, "Test_Time_Learning")
     assert [len(one.questions) for one in made] == [2] * 6
     path.write_bytes(b"PAR1")
