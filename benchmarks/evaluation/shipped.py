@@ -22,7 +22,7 @@ from .running import Run
 from .systems import Said, System, forget_request
 
 THREAD = "main"
-MEANINGS = (0.8, 0.6, 0.4, 0.2, 0.1)
+MEANINGS = (0.8, 0.4, 0.2, 0.1)
 
 
 class Alone:
@@ -123,14 +123,17 @@ class Remembering:
         return reply
 
     def load(self, said: Sequence[Said]) -> None:
-        """Record the messages, a reply with what would have been its context."""
+        """Record the messages, a reply with what would have been its context.
+
+        Where the reach follows no replies, that is the message before it: the rest is never asked.
+        """
         context: list[int] = []
         for one in said:
             if one.role == "assistant":
                 self._memory.record(one.text, context=context, thread=THREAD)
                 continue
-            chosen = self._choose(one.text)
-            context = [*chosen.ids, self._memory.remember(one.text, thread=THREAD).id]
+            seen = self._choose(one.text).ids if self._settings.reach == STRICT else ()
+            context = [*seen, self._memory.remember(one.text, thread=THREAD).id]
 
     def ask(self, question: str) -> str:
         """Answer from the context chosen; nothing is recorded."""
