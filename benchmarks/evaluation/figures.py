@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DOTS = 96  # per inch
+MARKERS = "osD^v"
 MODELS = ("canary", "extractive")
 HOPS = {"depth(0)": "o", "depth(1)": "^", "depth(2)": "s", "strict": "*"}
 MARKS = {**HOPS, "influence": "x"}
@@ -39,6 +40,14 @@ class Drawing:
     name: str
     needs: tuple[str, ...]
     draw: Callable[[Reports], Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The columns of one panel, shares all of them, and whether "higher" or "lower" is better."""
+
+    columns: tuple[str, ...]
+    better: str
 
 
 def saved(folder: Path = RESULTS) -> dict[str, Report]:
@@ -148,7 +157,8 @@ def settings(reports: Reports) -> Figure:
             )
         }
         for one, column in zip(axes[0], ("taken, of all", "retained after"), strict=True):
-            _dots(one, [row[column] for row in rows.values()], shift, colour, model)
+            cells = [row[column] for row in rows.values()]
+            _dots(one, cells, shift, colour, model, MARKERS[shift > 0])
             one.set_yticks(range(len(rows)), list(rows), fontsize=8)
     _finish(axes[0])
     return figure
@@ -167,12 +177,16 @@ def _named(row: Row) -> str:
 
 
 def _dots(
-    axes: Axes, cells: Sequence[Cell | Number], shift: float, colour: str, label: str
+    axes: Axes,
+    cells: Sequence[Cell | Number],
+    shift: float,
+    colour: str,
+    label: str,
+    mark: str,
 ) -> None:
     across = [percent(cell) for cell in cells]
     bars = list(zip(*(reaches(cell) for cell in cells), strict=True))
     up = [place + shift for place in range(len(cells))]
-    mark = "o" if shift < 0 else "s"
     axes.errorbar(across, up, xerr=bars, fmt=mark, color=colour, label=label, markersize=4)
 
 
@@ -187,10 +201,60 @@ def _finish(line: Sequence[Axes]) -> None:
     line[1].legend(fontsize=8, loc="lower left", title="model", title_fontsize=8)
 
 
+# tables whose rows are compared: a dot for each share, with its interval
+
+
+def compared(rows: Sequence[Row], label: Callable[[Row], str], panels: Sequence[Panel]) -> Figure:
+    """Draw rows beneath each other, and in each panel a dot for each of its columns."""
+    figure, axes = sheet(1, len(panels), (9.6, 1.6 + 0.3 * len(rows)))
+    for one, panel in zip(axes[0], panels, strict=True):
+        step = 0.5 / len(panel.columns)
+        for place, (column, colour) in enumerate(zip(panel.columns, COLOURS, strict=False)):
+            shift = step * (place - (len(panel.columns) - 1) / 2)
+            _dots(one, [row.get(column) for row in rows], shift, colour, column, MARKERS[place])
+        one.set_yticks(range(len(rows)), [label(row) for row in rows], fontsize=8)
+        one.invert_yaxis()
+        one.set_xlim(-3, 103)
+        one.set_xlabel(f"% ({panel.better} is better)")
+        one.legend(
+            fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(panel.columns)
+        )
+    for one in axes[0][1:]:
+        one.tick_params(labelleft=False)
+    return figure
+
+
+def gatemem(reports: Reports) -> Figure:
+    """Draw what comes back and what can still be answered on GateMem, for each way to delete."""
+    return compared(
+        reports["gatemem"].rows,
+        lambda row: (
+            f"{row['told by']}, {row['deletes by']}"
+            + (", guard" if row["guard"] == "yes" else "")
+            + (", credentials redacted" if row["credentials"] == "redact" else "")
+        ),
+        (
+            Panel(("F_store, named", "F_store", "F_context@5"), "lower"),
+            Panel(("utility@5", "utility@20", "strings lost"), "higher; lost: lower"),
+        ),
+    )
+
+
+def forgeteval(reports: Reports) -> Figure:
+    """Draw the passed cases of ForgetEval by category, and the neutral facts lost beside them."""
+    return compared(
+        reports["forgeteval"].rows,
+        lambda row: f"{row['policy']}, {row['category']} ({row['cases']})",
+        (Panel(("passed",), "higher"), Panel(("neutral facts lost",), "lower")),
+    )
+
+
 ABLATION = tuple(f"ablation-{part}-{model}" for part in ("size", "recent") for model in MODELS)
 DRAWINGS = (
     Drawing("ablation-tradeoff", ABLATION, tradeoff),
     Drawing("ablation-settings", ABLATION, settings),
+    Drawing("gatemem", ("gatemem",), gatemem),
+    Drawing("forgeteval", ("forgeteval",), forgeteval),
 )
 
 
