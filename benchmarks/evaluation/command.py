@@ -21,6 +21,7 @@ from .running import Run
 EXPERIMENTS: dict[str, str] = {
     "gatemem": "benchmarks.evaluation.gatemem",
     "ablation": "benchmarks.evaluation.ablation",
+    "residue": "benchmarks.evaluation.residue",
     "forgeteval": "benchmarks.evaluation.forgeteval",
     "dmr": "benchmarks.evaluation.dmr",
     "longmemeval": "benchmarks.evaluation.longmemeval",
