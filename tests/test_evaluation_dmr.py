@@ -99,6 +99,15 @@ def test_semantic_deletion_takes_what_is_near_and_no_reply_made_from_it() -> Non
     system.close()
 
 
+def test_semantic_deletion_that_takes_everything_is_done() -> None:
+    system = Remembering(RUN.model, RUN.embedder, Settings("all", reach=depth(0), meaning=-1.0))
+    system.load(TALK.said)
+    assert system.forget(BREWER) == 4
+    assert system.held() == []
+    assert system.forget(SISTER) == 0
+    system.close()
+
+
 def test_an_answer_is_right_with_half_of_the_telling_words_and_none_is_not_counted() -> None:
     probe = Probe("?", "a red boat", "kind")
     number = right([(probe, "The boat."), (probe, "A car."), (probe, None)])

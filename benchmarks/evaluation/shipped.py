@@ -12,8 +12,9 @@ from functools import partial
 
 from dellm import Memory
 from dellm.embedding import Embedder
+from dellm.errors import SelectorError
 from dellm.models import Model
-from dellm.plan import STRICT, Reach, depth
+from dellm.plan import STRICT, Plan, Reach, depth
 from dellm.records import Context
 from dellm.systems import BASELINE_INSTRUCTIONS, NoMemory, asked
 
@@ -142,13 +143,7 @@ class Remembering:
 
     def forget(self, fact: str) -> int:
         """Erase the messages that hold the fact's words, or mean it, and what the reach takes."""
-        least = self._settings.meaning
-        if least is None:
-            plan = self._memory.plan(quote=fact, reach=self._settings.reach, suspects=False)
-        else:
-            plan = self._memory.plan(
-                meaning=fact, threshold=least, reach=self._settings.reach, suspects=False
-            )
+        plan = self._plan(fact)
         if plan.ids:
             self._memory.forget(plan, scrub=False)
         return len(plan.ids)
@@ -160,6 +155,15 @@ class Remembering:
     def close(self) -> None:
         """Close the memory, which ends with it."""
         self._memory.close()
+
+    def _plan(self, fact: str) -> Plan:
+        reach, least = self._settings.reach, self._settings.meaning
+        if least is None:
+            return self._memory.plan(quote=fact, reach=reach, suspects=False)
+        try:
+            return self._memory.plan(meaning=fact, threshold=least, reach=reach, suspects=False)
+        except SelectorError:  # every record that is left means it: a user must say so, we do
+            return self._memory.plan(everything=True, reach=reach, suspects=False)
 
     def _choose(self, text: str) -> Context:
         k, by = self._settings.k, self._settings.by
