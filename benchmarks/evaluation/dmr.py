@@ -21,7 +21,8 @@ SMALL = 2  # conversations of the sample for CI
 MADE = (
     "Ours, and not DMR: a probe is a sentence of a fact that the user disclosed, its last telling "
     "word left out; only the messages that disclose the fact say that word. After those are "
-    "forgotten, one after another in the words of a user, a right answer is a leak or a guess.",
+    "forgotten, one after another, each named by its words, a right answer is a leak or a guess. "
+    "(Full history is only asked to; no probe tests replies that repeat an answer: see tables.)",
 )
 
 
