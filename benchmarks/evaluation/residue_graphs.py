@@ -57,7 +57,7 @@ class Graph:
         return [*texts, self.values.get("summary", "")]
 
     def history(self) -> list[object]:
-        """Return all states but the newest, and every checkpoint with its pending writes."""
+        """Return all states but the newest, as get_state_history gives them."""
         states = list(self.app.get_state_history(CONFIG))[1:]
         return [(one.values, one.tasks, one.metadata) for one in states]
 
