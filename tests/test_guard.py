@@ -457,6 +457,10 @@ NOT_NEW = [
     "Why do you ask about Nia, I live in Rome",
     "have I mentioned Nia",
     "I no longer live with Nia",
+    "Confirmed. I am deleting Nia from my notes.",
+    "I have removed my sister's name: Nia",
+    "I am marking my old values: Nia",
+    "My former name for her is Nia",
 ]
 
 

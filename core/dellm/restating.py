@@ -35,8 +35,9 @@ _NOT_ANEW: Final = re.compile(
     r"\b(?:told you|you (?:said|know|knew|mentioned|remember|called|wrote|have|had)|i (?:said|mentioned"
     r"|told|asked|meant|thought|wrote|wonder|forgot|deleted|removed)|earlier|before|again about|used to"
     r"|no longer|not|never|isn't|wasn't|don't know|if|whether|maybe|perhaps|possibly|supposedly"
-    r"|according to|says?|said|wrote|asked|delete|erase|remove|stop|without|instead of|forgotten"
-    r"|forgot|still remember|do you|right\?|or something)\b",
+    r"|according to|says?|said|wrote|asked|delet\w*|eras\w*|remov\w*|purg\w*|wip(?:e|ed|ing)|stop|without"
+    r"|instead of|forgotten|forgot|forgetting|(?<!years )(?<!year )(?<!-)old|former(?:ly)?|previous(?:ly)?"
+    r"|retired|unavailable|still remember|do you|right\?|or something)\b",
     re.IGNORECASE,
 )
 _CUT: Final = re.compile(r"[.!?…]+[\"'”’)]*\s+|\n+|[。！？]+")

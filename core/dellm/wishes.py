@@ -123,7 +123,7 @@ class _Finder:
         if any(one.kind == "everything" for one in targets):
             return self._but(everything(), request.keep)
         exact = [one for one in targets if one.kind in {"value", "quote"}]
-        found = [way for one in exact if (way := self._first([_exactly(one)]))]
+        found = [way for one in exact if (way := self._first(_exactly(one)))]
         certain = [str(way.get("value") or way.get("quote")) for way in found]
         for target in targets:
             if target not in exact:
@@ -152,11 +152,14 @@ class _Finder:
     def _described(self, text: str, *, guess: bool, name: bool) -> list[Selection]:
         """Return the selectors for "my phone number" (a value), "Biscuit" (a name), "my trip" (a topic).
 
-        A topic is rarely said in the words of the request, so what means the same goes along.
+        A topic is rarely said in the words of the request, so what means the same goes along, unless
+        the request ends with the very value ("the helper phrase cinder soft").
         """
         if value := self._first([Selection(description=text)]):
             return [value]
-        said = self._first([Selection(value=text)])
+        if named := self._first(Selection(value=one) for one in values.named_parts(text)):
+            return [named]
+        said = self._first(_said(text))
         if said and (name or not guess):
             return [said]
         alike = self._alike(text) if guess else None
@@ -267,10 +270,20 @@ class _Finder:
             return {record.id for record in self._memory.export()}
 
 
-def _exactly(target: Target) -> Selection:
-    if target.kind == "quote":
-        return Selection(quote=target.text)
-    return Selection(value=target.text)
+def _said(text: str) -> list[Selection]:
+    """Return the selectors for the words of a topic, as they stand and without "the old" or "my"."""
+    bare = values.without_pointing(text)
+    at_length = [Selection(value=bare)] if " " in bare and bare != text else []
+    return [Selection(value=text), *at_length]
+
+
+def _exactly(target: Target) -> list[Selection]:
+    """Return the selectors for a quote or a value; of a quoted "name = value" the value may do."""
+    if target.kind != "quote":
+        return [Selection(value=target.text)]
+    _, equals, value = target.text.rpartition("=")
+    named = [Selection(value=value.strip())] if equals and value.strip() else []
+    return [Selection(quote=target.text), *named]
 
 
 def _takes_all(way: Selection) -> bool:

@@ -10,6 +10,7 @@ import re
 from dellm.requests.phrases import PERSONAL_HEADS, TASK_NOUNS
 from dellm.requests.reading import Sentence
 from dellm.requests.request import Target
+from dellm.requests.targets import parts_of
 
 _OVER = (
     r"(?:retired|disconnected|cancelled|canceled|closed|revoked|deactivated|expired|dead|obsolete|outdated|out of date|void"
@@ -35,6 +36,12 @@ _LEFT = re.compile(
 _GIVEN_AWAY = re.compile(
     r"(?:i (?:shouldn'?t|should not) have (?:told you|mentioned|shared)|i regret (?:telling you|mentioning|sharing))(?: (?:about|that))? (?P<obj>[^,;:.!?]{2,80})"
 )
+_LOGGED = re.compile(
+    r"\A\W*(?:(?:confirmed|done|noted|ok|okay)\W+)?(?:deleted|erased|removed|purged|wiped) (?P<obj>[^;!?]{3,200}?)"
+    r"(?= (?:from|at|per|because|remains?|stays?) |[;.]\s|[;.]?\Z)"
+    r"|\b(?:deletion|delete|erasure|removal) request (?:was |is |has been )?(?:received|recorded|logged|entered|noted|processed)"
+    r"(?: for|:) (?P<obj2>[^;!?]{3,200}?)(?=[;.]\s|[;.]?\Z)"
+)
 _ASKS = re.compile(
     r"\W*(?:please |can you |could you |hey |and |so )*(?:how|what|where|when|who|why|which|do|does|did|is|are|was|were|can|could|would|will|tell me|show me|if|give me|find|explain|note that)\b"
 )
@@ -48,20 +55,22 @@ _OFFERED = frozenset(
 )
 
 
-def announced(sentence: Sentence, message: str) -> Target | None:
-    """Find what a sentence says to be over, as a description; None for questions and all others."""
+def announced(sentence: Sentence, message: str) -> tuple[Target, ...]:
+    """Find what a sentence says to be over, as descriptions; nothing for questions and all others.
+
+    Of a list each part is one, and so is each value in it.
+    """
     if sentence.question or _ASKS.match(sentence.plain):
-        return None
-    for pattern in (_NO_LONGER, _OVER_NOW, _LEFT, _GIVEN_AWAY):
+        return ()
+    for pattern in (_LOGGED, _NO_LONGER, _OVER_NOW, _LEFT, _GIVEN_AWAY):
         found = pattern.search(sentence.plain)
         if found and not _STILL_OPEN.search(found.group() + sentence.plain[found.end() :]):
             start, end = found.span("obj" if found["obj"] else "obj2")
             if _is_about_a_task(sentence.plain[start:end]):
-                return None
-            return Target(
-                "description", message[sentence.start + start : sentence.start + end].strip()
-            )
-    return None
+                return ()
+            said = message[sentence.start + start : sentence.start + end].strip()
+            return tuple(dict.fromkeys((Target("description", said), *parts_of(said))))
+    return ()
 
 
 def _is_about_a_task(thing: str) -> bool:

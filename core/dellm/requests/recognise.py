@@ -37,6 +37,17 @@ _GREETING = re.compile(
 )
 
 
+_LIST = re.compile(
+    r"(?:[ ,]+(?:too|as well|also|please|now))*[ ]*:[ ]*(?P<list>[^:;\n]*?)[ ]*"
+    r"(?=[;\n]|\Z|[.!][\s\"')]*\Z|[ ,]+(?:which|that|and|but|or)?[ ]*(?:should|must|shall|keep|retain|leave)\b)"
+)
+_EXPLAINS = re.compile(
+    r"\b(?:i|i'm|i've|we|you|he|she|it|they|this|there|is|are|was|were|has|have|had|do|does|did|not|don't|will"
+    r"|would|can|could|may|because|since|delete|remove|erase|forget|wipe|purge|keep|retain|yes|no|please)\b"
+    r"|\A\W*\Z"
+)
+
+
 @dataclass(slots=True)
 class _Found:
     """What the rules gathered from one message."""
@@ -99,15 +110,34 @@ def _consider(
         return
     found.certain &= verdict.certain
     found.conditional |= clause.conditional
-    found.spans.append((offset + clause.start, offset + max(clause.object_end, clause.verb_end)))
+    stop = max(clause.object_end, clause.verb_end)
+    listed = _listed_after(sentence, stop) if thing and not PRONOUN.match(thing) else None
+    found.spans.append((offset + clause.start, offset + (listed[1] if listed else stop)))
     if thing and not PRONOUN.match(thing):
         _add(found, *targets_of(message[start:end], thing))
+        if listed:
+            first, last = trim(message, offset + listed[0], offset + listed[1])
+            _add(
+                found,
+                *targets_of(message[first:last], sentence.plain[first - offset : last - offset]),
+            )
     elif clause.frame == "all":
         _add(found, "all", (Target("everything"),), asks=True)
     else:
         _add_referent(
             found, before, message, idiom=thing == "it" and clause.verb.startswith("forget")
         )
+
+
+def _listed_after(sentence: Sentence, stop: int) -> Span | None:
+    """Return where in a sentence what is to go is listed after a colon, or None.
+
+    "Delete my nickname: Biscuit." What explains the request ("...: I moved") is no list.
+    """
+    after = _LIST.match(sentence.plain, stop)
+    if after is None or _EXPLAINS.search(after["list"]):
+        return None
+    return after.span("list")
 
 
 def _add(found: _Found, scope: str, targets: tuple[Target, ...], asks: bool) -> None:
@@ -192,9 +222,7 @@ def _as_request(found: _Found, sentences: list[Sentence], message: str) -> Reque
 
 
 def _offer(sentences: list[Sentence], message: str) -> Request:
-    targets = tuple(
-        target for target in (announced(s, message) for s in sentences) if target is not None
-    )
+    targets = tuple(target for sentence in sentences for target in announced(sentence, message))
     if not targets:
         return Request(RequestKind.NONE, rest=message)
     return Request(RequestKind.OFFER, "topic", targets, rest=message, language="en")

@@ -60,6 +60,11 @@ _LIST_BREAK = re.compile(
     rf"|\s+(?:and|plus|as well as|or)\s+(?=(?:also\s+)?(?:the|my|our|any|all|his|her|their|every|that|delete|remove|erase)\s|[+\d{MASK}]|[A-Z])"
 )
 
+# "A, b, and c": the comma before the last says that every comma parts two things.
+_LAST_OF_LIST = re.compile(r",[^,]+,\s+(?:and|or|plus)\s")
+_EVERY_COMMA = re.compile(rf",\s+(?:(?:and|or|plus)\s+)?|{_LIST_BREAK.pattern}")
+_ANY_BREAK = re.compile(r",\s+(?:(?:and|or|plus)\s+)?|\s+(?:and|or|plus)\s+|\s*:\s+")
+
 
 def trim(message: str, start: int, end: int) -> tuple[int, int]:
     """Narrow a span to its object: without memory places, courtesies and outer punctuation."""
@@ -194,7 +199,8 @@ def _named(shown: str, masked: str) -> tuple[str, tuple[Target, ...], bool]:
 
 def _listed(text: str) -> tuple[str, tuple[Target, ...], bool]:
     found: list[Target] = []
-    for part in _LIST_BREAK.split(text):
+    breaks = _EVERY_COMMA if _LAST_OF_LIST.search(text) else _LIST_BREAK
+    for part in breaks.split(text):
         piece = re.sub(
             r"(?i)\A(?:and|also|plus|delete|remove|erase)\s+", "", part.strip(" ,;.")
         ).strip()
@@ -210,6 +216,13 @@ def _listed(text: str) -> tuple[str, tuple[Target, ...], bool]:
     )
     short = bool(re.fullmatch(r"\d{1,3}", text))
     return "entity" if entity else "topic", tuple(dict.fromkeys(found)), short or not found
+
+
+def parts_of(text: str) -> tuple[Target, ...]:
+    """Return every part of a list as a description, and the values in it."""
+    parts = [one.strip(" ,;.") for one in _ANY_BREAK.split(text)]
+    found = [(Target("description", one), *_values(one)) for one in parts if one]
+    return tuple(dict.fromkeys(target for several in found for target in several))
 
 
 def _values(text: str) -> tuple[Target, ...]:

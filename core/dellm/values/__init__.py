@@ -1,7 +1,8 @@
 """Values in any spelling: what a user names, found in a text with its exact place.
 
 `needle` reads what is to be looked for, `find` says where it stands, `redact` and `redact_clause`
-take it out, `clauses` parts a text as that does, `recognise` lists the values of a text, `described` reads "Sam's phone number".
+take it out, `clauses` parts a text as that does, `recognise` lists the values of a text, `described` reads "Sam's phone number",
+`named_parts` "the phrase cinder soft".
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dellm.values.aliases import aliases
 from dellm.values.clauses import clauses, redact, redact_clause
 from dellm.values.described import Described, described, value_matches_description
 from dellm.values.kinds import READ, Found, recognise, telling
+from dellm.values.named import named_parts, without_pointing
 from dellm.values.needle import Needle, needle
 from dellm.values.patterns import let_go
 from dellm.values.sentences import sentences
@@ -29,6 +31,7 @@ __all__ = [
     "described",
     "find",
     "let_go",
+    "named_parts",
     "needle",
     "quick",
     "recognise",
@@ -37,4 +40,5 @@ __all__ = [
     "sentences",
     "telling",
     "value_matches_description",
+    "without_pointing",
 ]
