@@ -3,12 +3,13 @@
 For scoring, and for an oracle in place of our recogniser. The data name no deletion turns, so this is
 the rule:
 
-- A turn is a *request* if a sentence of it that is no question has a verb of deleting as an order
-  ("delete", "please remove", "I want X erased", "do not keep").
-- It is an *announcement* if it is none, and says that something was deleted or is to be ("Deleted
-  X", "X has been removed", "deletion request logged for X").
-- A target is *named* at a request, or announcement, that holds it by the official rule, and
-  due there if a forgetting checkpoint at or after that turn has it among its cleaned targets.
+- A turn is a *request* if a sentence of it, no question and not of later ("until you tell us to"),
+  has a verb of deleting as an order ("delete", "please remove", "should be treated as deleted").
+- It is an *announcement* if it is none, and says that something was deleted, or asked to be
+  ("Deleted X", "X has been removed", "deletion request logged for X").
+- A target is *named* by one that holds it, by the official rule, in that same sentence, and in no
+  part of it that says what stays ("the current code is X"). It is due there if a forgetting
+  checkpoint at or after that turn has it among its cleaned targets.
 - A target that no such turn up to its checkpoint names is *described*: due at that request, else
   announcement, after its first mention which shares most words with the checkpoint's question and the
   turns that hold the target; the latest of equals. Where there is none, it is due nowhere.
@@ -32,16 +33,31 @@ _ORDER = re.compile(
     rf"^\W*(?:(?:yes|ok|okay|now|also|please|then|and|so|thanks|correct|confirmed|good)\W+)*{_VERB}\b"
     rf"|[,;:.]\s*(?:and |then |so |now |also |please )*{_VERB}\b"
     rf"|\b(?:please|to|and|should|must|can you|could you|i want you to|let's) (?:also |now |fully )?{_VERB}\b"
-    rf"|\b(?:want|need|like) [^.?!]{{1,120}} {_GONE}(?= (?:from|now|once|today|as well|too|when)\b|\W*\Z)"
+    rf"|\b(?:want|need|like) [^.?!]{{1,120}} {_GONE}(?= (?:from|now|today|as well|too)\b|\W*\Z)"
     rf"|\b(?:should|must) be (?:treated as )?{_GONE}\b"
+    r"|\b(?:old|earlier|former|prior|previous|retired|deleted) [^.?!]{1,80} should (?:no longer|not|never) be\b"
     r"|\b(?:do not|don't|stop) (?:keep|retain|stor)",
     re.IGNORECASE,
 )
-_SAID = re.compile(
-    rf"^\W*{_GONE}\b|\b(?:is|are|was|were|been|being|now|remains?|stays?) (?:now |fully )?{_GONE}\b"
-    r"|\bdelet(?:ion|e) request\b[^.]{0,20}\b(?:logged|received|entered|recorded|processed)\b",
+_LATER = re.compile(
+    rf"\b(?:if|once|until|prepare|ready|soon|will)\b[^.?!]*\b(?:{_VERB}|removed)\b|longer than",
     re.IGNORECASE,
 )
+_LISTED = re.compile(
+    rf"^\W*(?:confirmed\W+)?{_GONE}\b"
+    r"|\bdelet(?:ion|e) request\b[^.]{0,20}\b(?:logged|received|entered|recorded|processed)\b"
+    rf"|\basked (?:us )?to {_VERB}\b",
+    re.IGNORECASE,
+)
+_SAID = re.compile(
+    rf"\b(?:is|are|was|were|been|being|now|remains?|stays?) (?:now |fully )?{_GONE}\b",
+    re.IGNORECASE,
+)
+_KEPT = re.compile(
+    r"\b(?:current|active|keep|retain|is now|remains? (?!deleted|unavailable|retired|removed))\b",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(rf"\b{_VERB}\b|\b{_GONE}\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +83,32 @@ class Labels:
 
 def asks(text: str) -> bool:
     """Whether a turn is a request to delete."""
-    return any(_ORDER.search(one) for one in _statements(text))
+    return any(_is_order(one) for one in _statements(text))
 
 
 def announces(text: str) -> bool:
     """Whether a turn says that something was deleted, or is to be."""
-    return any(_SAID.search(one) for one in _statements(text))
+    return any(_LISTED.search(one) or _SAID.search(one) for one in _statements(text))
+
+
+def _is_order(sentence: str) -> bool:
+    return bool(
+        _ORDER.search(sentence) and not _LATER.search(sentence) and not _LISTED.search(sentence)
+    )
+
+
+def names(text: str, target: str) -> bool:
+    """Whether a request or an announcement names a target: in its own sentence, not as what stays."""
+    for sentence in _statements(text):
+        if not hits(sentence, target):
+            continue
+        if _is_order(sentence) or _LISTED.search(sentence):
+            parts = [one for one in re.split(r"[,;]", sentence) if hits(one, target)]
+            if any(_ENDS.search(one) or not _KEPT.search(one) for one in parts or [sentence]):
+                return True
+        elif any(_SAID.search(one) and hits(one, target) for one in re.split(r"[,;]", sentence)):
+            return True
+    return False
 
 
 def _statements(text: str) -> Iterator[str]:
@@ -138,7 +174,7 @@ class _Reader:
         return "described"
 
     def _described_at(self, target: str, checkpoint: Checkpoint) -> int | None:
-        said = [one for one in range(checkpoint.after) if self._holds(one, target)]
+        said = [one for one in range(checkpoint.after) if names(self._text(one), target)]
         about = _words(checkpoint.question, *(self._text(one) for one in said))
         for places in (self._orders, self._news):
             later = [
