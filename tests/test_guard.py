@@ -461,6 +461,9 @@ NOT_NEW = [
     "I have removed my sister's name: Nia",
     "I am marking my old values: Nia",
     "My former name for her is Nia",
+    "Finish this deleted note: Nia ___ and her number.",
+    "A caller asked whether there was a Nia note.",
+    "Compare the deleted line of Nia with our note.",
 ]
 
 

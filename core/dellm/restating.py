@@ -17,9 +17,13 @@ _ASKS: Final = re.compile(
     r"|what|which|where|when|why|how|wasn't|isn't|didn't|don't you|so (?:was|is|did))\b",
     re.IGNORECASE,
 )
+# "note" and "store" are as often nouns ("the deleted note"): only an order tells.
 _TELLS: Final = re.compile(
-    r"\b(?:remember|note|save|store|keep in mind|bear in mind|for the record|fyi"
-    r"|just so you know|let me tell you|correction)\b|^\W*(?:please )?(?:don't|do not) forget",
+    r"(?:^\W*(?:(?:ok|okay|hi|hey|well|oh|and|so|also|now|yes|no|please|just|kindly|can you|could you|would you)\b"
+    r"[\s,.:!]*)*|\b(?:please|to|must|should|can you|could you|would you|and|then)\s+(?:also\s+|just\s+|please\s+)?)"
+    r"(?:remember|note|save|store)\b|\b(?:remember|note) (?:that|this)\b"
+    r"|\b(?:keep in mind|bear in mind|for the record|fyi|just so you know|let me tell you|correction)\b"
+    r"|^\W*(?:please )?(?:don't|do not) forget",
     re.IGNORECASE,
 )
 _OWN: Final = re.compile(
@@ -58,7 +62,7 @@ def _declares(sentence: str) -> bool:
     if sentence.rstrip("\"' )").endswith("?") or _ASKS.match(sentence) or sentence[:1] == ">":
         return False
     told = _TELLS.search(sentence)
-    rest = sentence[told.end() :] if told else sentence
+    rest = f"{sentence[: told.start()]} {sentence[told.end() :]}" if told else sentence
     if _NOT_ANEW.search(rest):
         return False
     return told is not None or bool(_OWN.search(sentence) and _VERB.search(sentence))
