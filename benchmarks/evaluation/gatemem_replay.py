@@ -77,7 +77,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Counts:
-    """What an agent did in one episode: forgets, records taken or redacted, guards lifted."""
+    """What an agent did in one episode: forgets, records taken or redacted, turns that lifted a guard."""
 
     forgets: int = 0
     records: int = 0
@@ -136,11 +136,14 @@ class Agent:
 
     def _say(self, turn: Turn, text: str) -> Record:
         who = {"speaker": turn.speaker, "role": turn.role}
-        guards = len(self.memory.guards()) if self.variant.guard else 0
+        guarded = self._guarded()
         said = self.memory.remember(text, thread=THREAD, metadata=who)
-        if guards:
-            self.counts.lifted += guards - len(self.memory.guards())
+        self.counts.lifted += self._guarded() < guarded
         return said
+
+    def _guarded(self) -> int:
+        """Return how many digests keep something out."""
+        return sum(one.digests for one in self.memory.guards()) if self.variant.guard else 0
 
     def _reply(self, turn: Turn, before: str) -> None:
         chosen = self.memory.context(before, k=DEPTHS[0], thread=THREAD).ids if before else []

@@ -99,7 +99,7 @@ def _did(counts: Sequence[Counts]) -> Row:
     return {
         "forgets": sum(one.forgets for one in counts),
         "records taken": sum(one.records for one in counts),
-        "guards lifted": sum(one.lifted for one in counts),
+        "guards lifted by": sum(one.lifted for one in counts),
     }
 
 
