@@ -121,6 +121,9 @@ def test_a_deletion_that_is_reported_offers_each_value_it_names(url: str, news: 
         assert [one.id for one in plan.matches] == [number.id]
 
 
-@pytest.mark.parametrize("text", ["I deleted the app yesterday.", "Deleted?", "Was it deleted?"])
+@pytest.mark.parametrize(
+    "text",
+    ["I deleted the app yesterday.", "Deleted?", "Was it deleted?", "Deleted values stay out."],
+)
 def test_what_somebody_did_to_something_else_is_no_offer(text: str) -> None:
     assert recognise(text).kind is RequestKind.NONE

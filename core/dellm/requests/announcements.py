@@ -37,8 +37,10 @@ _GIVEN_AWAY = re.compile(
     r"(?:i (?:shouldn'?t|should not) have (?:told you|mentioned|shared)|i regret (?:telling you|mentioning|sharing))(?: (?:about|that))? (?P<obj>[^,;:.!?]{2,80})"
 )
 _LOGGED = re.compile(
-    r"\A\W*(?:(?:confirmed|done|noted|ok|okay)\W+)?(?:deleted|erased|removed|purged|wiped) (?P<obj>[^;!?]{3,200}?)"
-    r"(?= (?:from|at|per|because|remains?|stays?) |[;.]\s|[;.]?\Z)"
+    r"\A\W*(?:(?:confirmed|done|noted|ok|okay)\W+)?(?:deleted|erased|removed|purged|wiped) "
+    r"(?![^;.!?]*\b(?:is|are|was|were|remains?|stays?|should|must|means?|will|can|cannot|do|does|did|not|has|have|had)\b)"
+    r"(?P<obj>[^;!?]{3,200}?)"
+    r"(?= (?:from|at|per|because) |[;.]\s|[;.]?\Z)"
     r"|\b(?:deletion|delete|erasure|removal) request (?:was |is |has been )?(?:received|recorded|logged|entered|noted|processed)"
     r"(?: for|:) (?P<obj2>[^;!?]{3,200}?)(?=[;.]\s|[;.]?\Z)"
 )
@@ -58,7 +60,7 @@ _OFFERED = frozenset(
 def announced(sentence: Sentence, message: str) -> tuple[Target, ...]:
     """Find what a sentence says to be over, as descriptions; nothing for questions and all others.
 
-    Of a list each part is one, and so is each value in it.
+    Of a list each part with a name or a number in it is one, and so is each value.
     """
     if sentence.question or _ASKS.match(sentence.plain):
         return ()

@@ -219,9 +219,10 @@ def _listed(text: str) -> tuple[str, tuple[Target, ...], bool]:
 
 
 def parts_of(text: str) -> tuple[Target, ...]:
-    """Return every part of a list as a description, and the values in it."""
+    """Return every part of a list that has a name or a number in it, and the values in that."""
     parts = [one.strip(" ,;.") for one in _ANY_BREAK.split(text)]
-    found = [(Target("description", one), *_values(one)) for one in parts if one]
+    telling = [one for one in parts if any(c.isupper() or c.isdigit() for c in one)]
+    found = [(Target("description", one), *_values(one)) for one in telling]
     return tuple(dict.fromkeys(target for several in found for target in several))
 
 
