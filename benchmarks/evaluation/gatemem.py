@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from dellm.models import Model
@@ -75,7 +75,7 @@ NOTES = [
 def run(run: Run) -> list[Report]:
     """Replay the episodes once for each variant; return the main table, the splits, the published."""
     folder = run.folder("gatemem")
-    episodes = run.first(by_turns(load(folder)), SMALL)
+    episodes = [without_access(one) for one in run.first(by_turns(load(folder)), SMALL)]
     embedder = Remembering(run.embedder)
     scorer = Scorer(run.model, run.judge)
     labels = {one.id: labels_of(one) for one in episodes}
@@ -110,6 +110,12 @@ def by_turns(episodes: Sequence[Episode]) -> list[Episode]:
     return [one for row in zip_longest(*domains.values()) for one in row if one is not None]
 
 
+def without_access(episode: Episode) -> Episode:
+    """Return an episode without the checkpoints that are not scored here: they leave nothing behind."""
+    scored = [one for one in episode.checkpoints if one.hidden.kind != "access"]
+    return replace(episode, checkpoints=tuple(scored))
+
+
 def outcome_of(
     variant: Variant,
     episodes: list[Episode],
@@ -137,13 +143,13 @@ def outcome_of(
 def scored(
     episode: Episode, labels: Labels, seen: Iterator[Asked | Counts], scorer: Scorer
 ) -> Iterator[Forgotten | Used | Counts]:
-    """Score what the checkpoints found, but for those of access control."""
+    """Score what the checkpoints found, in their order."""
     for one in seen:
         if isinstance(one, Counts):
             yield one
         elif one.checkpoint.hidden.kind == "forgetting":
             yield scorer.forgotten(episode, labels, one)
-        elif one.checkpoint.hidden.kind == "utility":
+        else:
             yield scorer.used(episode, one)
 
 
