@@ -25,6 +25,7 @@ EXPERIMENTS: dict[str, str] = {
     "forgeteval": "benchmarks.evaluation.forgeteval",
     "dmr": "benchmarks.evaluation.dmr",
     "longmemeval": "benchmarks.evaluation.longmemeval",
+    "msc": "benchmarks.evaluation.msc",
 }
 
 
