@@ -60,13 +60,16 @@ NOTES = [
     "records chosen for the question, holds a cleaned target; named: probes whose targets all stand in a "
     "request. F_answer: official rule and official targets, called rule-scored: no official judge "
     "scored it, so it does not compare with the published rows. The canary repeats its prompt, the question "
-    "included, which holds a target in about a third of the probes.",
+    "included, which holds a target in four of ten probes (see the splits).",
     "Utility@k: all required strings stand in the k records; utility, answer: the official rule, by which "
     "an answer must be one and hold them all. Strings lost: of the required strings that had been "
     "said, those that no record holds any more.",
     "Told by labels: the requests are read off the hidden targets (what a perfect recogniser and a yes "
     "would do); all labels: described targets too, as picked from a preview. Told by the recogniser: rules "
     "alone, a yes to exact matches, a no to guesses.",
+    "A turn's values are forgotten one after the other. Where the first erases a record, or a clause, that "
+    "holds the second too, and no other record does, the second finds nothing, and so is not guarded: "
+    "what is left of named targets beside erasing and clauses, but not beside spans.",
     "The credentials policy is allow unless a row says redact (the default of a memory), so that nothing "
     "is taken out before anybody asks. Who may ask what (A) is left to access control.",
 ]
