@@ -25,6 +25,7 @@ EXPERIMENTS: dict[str, str] = {
     "forgeteval": "benchmarks.evaluation.forgeteval",
     "dmr": "benchmarks.evaluation.dmr",
     "longmemeval": "benchmarks.evaluation.longmemeval",
+    "locomo": "benchmarks.evaluation.locomo",
     "msc": "benchmarks.evaluation.msc",
 }
 

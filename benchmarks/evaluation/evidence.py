@@ -10,6 +10,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from .personas import specific, words
 from .results import RESAMPLES, Number, share
@@ -25,8 +26,12 @@ def states(text: str, answer: str) -> bool:
 
     False for an answer without one.
     """
-    wanted = specific(answer)
-    return bool(wanted) and len(wanted & set(words(text))) >= STATED * len(wanted)
+    return tells(frozenset(words(text)), specific(answer))
+
+
+def tells(said: AbstractSet[str], wanted: AbstractSet[str]) -> bool:
+    """Tell whether words that were said hold at least half of those wanted; never of none."""
+    return bool(wanted) and len(wanted & said) >= STATED * len(wanted)
 
 
 def sentences(text: str) -> list[str]:
@@ -39,11 +44,12 @@ def ratio(groups: Iterable[Sequence[Part]], seed: int = 0) -> Number:
 
     One group for each conversation, in it one part for each deletion; parts of nothing do not
     count, n is how many do. The interval is a percentile bootstrap over conversations, which `seed`
-    makes repeatable. Where all parts are 0, or all are whole, there is nothing to draw from: then
+    makes repeatable; over deletions where there is one conversation. Where all parts are 0, or all are whole, there is nothing to draw from: then
     it is Wilson's for n deletions of which none, or each, is hit.
     """
     counted = [[part for part in group if part[1]] for group in groups]
-    sums = [_sums(group) for group in counted if group]
+    several = [group for group in counted if group]
+    sums = several[0] if len(several) == 1 else [_sums(group) for group in several]
     n = sum(map(len, counted))
     if not n:
         return Number(None, None, None, 0)

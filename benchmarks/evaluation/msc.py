@@ -102,10 +102,30 @@ def with_suspects(told: Told, fact: Fact) -> Sequence[int]:
     return sorted({*plan.ids, *(one.id for one in plan.suspects)})
 
 
-def suspects_of_id(told: Told, fact: Fact) -> Sequence[int]:
-    """Take the first mention by its id, and all suspects."""
-    plan = told.memory.plan(ids=[told.ids[fact.first.place]])
-    return sorted({*plan.ids, *(one.id for one in plan.suspects)})
+def right_suspects(told: Told, fact: Fact, rounds: int = 1) -> Sequence[int]:
+    """Take the first mention, and of the suspects those that tell the fact, as a user would tick them.
+
+    With more `rounds` the suspects of what was ticked are looked at in turn.
+    """
+    telling = {told.ids[place] for place in fact.told}
+    taken = {told.ids[fact.first.place]}
+    for _ in range(rounds):
+        plan = told.memory.plan(ids=sorted(taken))
+        found = {one.id for one in plan.suspects} & telling
+        if found <= taken:
+            break
+        taken |= found
+    return sorted(taken)
+
+
+def ticked_in_turn(told: Told, fact: Fact) -> Sequence[int]:
+    """Take those, and the right ones among their own suspects, until there is none."""
+    return right_suspects(told, fact, rounds=len(fact.told))
+
+
+def nothing(_told: Told, _fact: Fact) -> Sequence[int]:
+    """Take nothing."""
+    return ()
 
 
 def keyword(told: Told, fact: Fact) -> Sequence[int]:
@@ -146,9 +166,11 @@ def meaning(threshold: float) -> Way:
 
 
 WAYS: dict[str, Way] = {
+    "nothing": nothing,
     "first mention, quoted": quote,
-    "first mention, quoted, and suspects": with_suspects,
-    "first mention by id, and suspects": suspects_of_id,
+    "first mention, and the suspects that tell it": right_suspects,
+    "first mention, and the same in turn": ticked_in_turn,
+    "first mention, and all suspects": with_suspects,
     "fact, every word": keyword,
     "fact as a description": described,
     "fact as a phrase": phrase,
@@ -265,7 +287,8 @@ def notes(kept: Sequence[bool]) -> list[str]:
         "Found: of the mentions besides the first, the share that goes. Precision: of what goes, the "
         "share that tells the fact. Unrelated turns lost: of all turns that do not. Top 10: whether "
         "the ten records nearest to the fact hold one that tells it after the others are gone. "
-        "Suspects are shown to the user, who ticks them; here all are ticked.",
+        "Suspects are shown to the user, who ticks those that are meant; in turn: then those that what "
+        "was ticked brings up. All suspects is what ticking them blindly does.",
         f"Really forgetting one fact per conversation and speaker, suspects ticked, left exactly the "
         f"records that its plan does not name in {sum(kept)} of {len(kept)} cases. Intervals draw "
         "whole conversations.",
