@@ -221,6 +221,17 @@ def test_what_is_made_anew_states_what_stays_and_not_what_went(boats: locomo_hel
     )
 
 
+def test_a_user_who_ticks_suspects_also_loses_the_turn_that_tells_it_again() -> None:
+    again = locomo_set.Turn("D2:3", 2, "Ann", "I bought a yellow kayak, a yellow kayak!", None)
+    talk = replace(BOATS, turns=(*BOATS.turns, again))
+    with Memory.open(":memory:", embedder=RUN.embedder) as memory:
+        held = locomo_held.loaded(memory, talk, SHED, FULL, RUN.embedder)
+        plain = locomo.outcome(held, 0, locomo.rebuilt(held, 0))
+        ticked = locomo.outcome(held, 0, locomo.with_suspects(held, 0))
+    assert [plain.anywhere, ticked.anywhere] == [(1, 1), (0, 1)]
+    assert [plain.turns, ticked.turns] == [(0, 2), (0, 2)]
+
+
 def test_a_question_without_an_answer_is_counted_for_no_answer(boats: locomo_held.Held) -> None:
     found = locomo.outcome(boats, 3, locomo.turns_only(boats, 3))
     assert (found.told, found.anywhere) == ((0, 0), (0, 0))

@@ -18,7 +18,7 @@ import numpy as np
 
 from dellm import Memory
 from dellm.embedding import Embedder
-from dellm.plan import depth
+from dellm.plan import Plan, depth
 
 from .ablation import OnceEmbedded
 from .evidence import Part, ratio, tells
@@ -57,10 +57,29 @@ def erased(held: Held, row: int) -> Deletion:
 
 def rebuilt(held: Held, row: int) -> Deletion:
     """Do that, and make anew what can be made from the turns that stay."""
-    plan = held.memory.plan(ids=held.ids_of(row), suspects=False)
+    return _made_anew(held, held.memory.plan(ids=held.ids_of(row), suspects=False))
+
+
+def with_suspects(held: Held, row: int) -> Deletion:
+    """Do that for what tells the answer again, too, as far as plans suspect it: a user ticks it.
+
+    The suspects of what was ticked are looked at in turn, until none of them tells the answer.
+    """
+    taken = set(held.ids_of(row))
+    while True:
+        plan = held.memory.plan(ids=sorted(taken))
+        telling = {
+            one.id for one in plan.suspects if held.stating[row, held.column[one.id]]
+        } - taken
+        if not telling:
+            return _made_anew(held, plan)
+        taken |= telling
+
+
+def _made_anew(held: Held, plan: Plan) -> Deletion:
     gone = held.mask(plan.ids)
-    texts = {held.column[one.id]: "" for one in plan.rebuilds}
-    return Deletion(gone, {at: remade(sources(held, at, gone)) for at in texts})
+    new = [held.column[one.id] for one in plan.rebuilds]
+    return Deletion(gone, {at: remade(sources(held, at, gone)) for at in new})
 
 
 def alike(threshold: float) -> Way:
@@ -81,6 +100,7 @@ def ways() -> dict[str, Way]:
         "turns only": turns_only,
         "provenance, erased": erased,
         "provenance, rebuilt": rebuilt,
+        "provenance and suspects, rebuilt": with_suspects,
         **{f"meaning, cosine from {one:g}": alike(one) for one in THRESHOLDS},
     }
 
@@ -292,7 +312,9 @@ def notes(checks: Checks) -> list[str]:
         "Lost: of the questions with other evidence, those that lose every turn, observation or "
         "summary made from it. Shared summary: of those whose summary was made from the deleted "
         "turns as well, those whose answer it still states. Summaries are made anew of the sentences "
-        "of the turns that stay; the last row does that with all turns there.",
+        "of the turns that stay; the last row does that with all turns there. Suspects: the records "
+        "that a plan shows as likely to say the same, of which the user ticks those that do. The "
+        "data name one turn where several say the same: that is what a new summary tells again.",
         f"Really forgetting left what was measured in {checks.right} of {checks.done} cases, texts "
         "made anew included. Deletion by meaning was computed from the vectors; our memory's own "
         f"selection by meaning took the same records in {checks.near_right} of {checks.near} cases "

@@ -29,7 +29,7 @@ from .results import Cell, Number, Report
 from .running import Run
 from .sets.locomo import Conversation
 
-REACHES = (depth(0), depth(1), STRICT, influence(0.1), influence(0.5))
+REACHES = (depth(0), depth(1), STRICT, influence(0.02), influence(0.1), influence(0.5))
 GO_ON = "Go on."  # what a reply without a message before it answers
 SMALL_REACHES = (depth(0), depth(1), STRICT, influence(0.5))
 
