@@ -186,6 +186,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "bind_login": {"login": "nobody"},
     "context": {"query": "text"},
     "search": {"query": "text"},
+    "closeness": {"query": "text", "texts": ["text"]},
     "get": {"id_": 1},
     "history": {"thread": "t"},
     "threads": {},

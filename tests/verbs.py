@@ -153,6 +153,7 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
         for thread in (None, *THREADS)
         for by in WAYS
     ],
+    "closeness": lambda m, _: m.closeness("zanzibar", ["a text"]),
     "get": lambda m, _: each(m.get, IDS),
     "history": lambda m, _: each(m.history, THREADS),
     "threads": lambda m, _: m.threads(),

@@ -25,6 +25,7 @@ from . import (
 )
 from . import scan as scanning
 from .arguments import check_callable, check_text, check_whole, whole_numbers
+from .arguments import texts as checked_texts
 from .database import Filter
 from .embedding import embed
 from .encoding import decode, encode
@@ -155,12 +156,14 @@ class Recall:
         """Return how close each text is to a query in meaning, as a cosine in [-1, 1].
 
         For parts of what is stored, which have no vector. An outside embedder is sent them; the
-        query and they count as queries sent to it. Raises EmbedderError.
+        query and they count as queries sent to it. Raises EmbedderError, InvalidInput.
         """
         check_text(query, "query=")
-        embedder = indexing.needed(self._engine)
+        several = checked_texts(texts, "texts=")
+        with self._engine.reading(self.id):  # a closed memory says so
+            embedder = indexing.needed(self._engine)
         exposures.note_query(self._engine, self.id, embedder)
-        rows = embed(embedder, [query, *texts])
+        rows = embed(embedder, [query, *several])
         return [float(one) for one in rows[1:] @ rows[0]]
 
     # reading
