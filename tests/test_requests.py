@@ -441,3 +441,21 @@ def test_targets_of_the_own_phrasings_hold_what_was_named() -> None:
 )
 def test_a_name_is_forgotten_like_any_other_fact_but_clearing_it_is_an_idiom(message, kind):
     assert recognise(message).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        ('Please forget this message of mine: "I work in Oslo."', {"I work in Oslo"}),
+        ('Delete the note: "I work in Oslo."', {"I work in Oslo"}),
+        ('Forget what I said: "I work. In Oslo."', {"I work. In Oslo"}),
+        ("Erase my old statement: «I work in Oslo»", {"I work in Oslo"}),
+        ('Delete my nickname: "Biscuit".', {"my nickname", "Biscuit"}),
+    ],
+)
+def test_a_quotation_after_a_colon_is_what_is_to_go_and_never_the_last_message(message, named):
+    request = recognise(message)
+    assert set(texts(request)) == named
+    assert not any(target.kind == "last" for target in request.targets)
+    assert not request.rest.strip(" .")
+    assert not request.needs_question

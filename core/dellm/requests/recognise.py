@@ -11,11 +11,11 @@ from dellm.requests.english import Clause, find_clauses
 from dellm.requests.keeping import kept_parts
 from dellm.requests.languages import Foreign, find_foreign
 from dellm.requests.objects import Case, judge
-from dellm.requests.reading import Sentence, read
+from dellm.requests.reading import MASK, Sentence, read
 from dellm.requests.remainder import Span, remainder
 from dellm.requests.request import Request, RequestKind, Target
 from dellm.requests.shapes import PRONOUN
-from dellm.requests.targets import targets_of, targets_of_statement, trim
+from dellm.requests.targets import names_a_message, targets_of, targets_of_statement, trim
 
 _SPECIFIC_FIRST = (
     "message_id",
@@ -44,7 +44,7 @@ _LIST = re.compile(
 _EXPLAINS = re.compile(
     r"\b(?:i|i'm|i've|we|you|he|she|it|they|this|there|is|are|was|were|has|have|had|do|does|did|not|don't|will"
     r"|would|can|could|may|because|since|delete|remove|erase|forget|wipe|purge|keep|retain|yes|no|please)\b"
-    r"|\A\W*\Z"
+    rf"|\A[^\w{MASK}]*\Z"
 )
 
 
@@ -111,10 +111,15 @@ def _consider(
     found.certain &= verdict.certain
     found.conditional |= clause.conditional
     stop = max(clause.object_end, clause.verb_end)
-    listed = _listed_after(sentence, stop) if thing and not PRONOUN.match(thing) else None
+    pronoun = not thing or bool(PRONOUN.match(thing))
+    listed = _listed_after(sentence, stop) if thing else None
+    quoted = listed is not None and MASK in sentence.plain[slice(*listed)]
+    if pronoun and not quoted:
+        listed = None
     found.spans.append((offset + clause.start, offset + (listed[1] if listed else stop)))
-    if thing and not PRONOUN.match(thing):
-        _add(found, *targets_of(message[start:end], thing))
+    if listed or not pronoun:
+        if not (quoted and (pronoun or names_a_message(thing))):
+            _add(found, *targets_of(message[start:end], thing))
         if listed:
             first, last = trim(message, offset + listed[0], offset + listed[1])
             _add(
@@ -132,7 +137,8 @@ def _consider(
 def _listed_after(sentence: Sentence, stop: int) -> Span | None:
     """Return where in a sentence what is to go is listed after a colon, or None.
 
-    "Delete my nickname: Biscuit." What explains the request ("...: I moved") is no list.
+    "Delete my nickname: Biscuit." What explains the request ("...: I moved") is no list, a quotation
+    is one.
     """
     after = _LIST.match(sentence.plain, stop)
     if after is None or _EXPLAINS.search(after["list"]):

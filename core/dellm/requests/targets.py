@@ -149,6 +149,12 @@ def _quotes(shown: str, masked: str) -> list[str]:
     ]
 
 
+def names_a_message(plain: str) -> bool:
+    """Tell whether an object says only that it is a message: "this note of mine", "what I said"."""
+    alone = re.sub(r" of (?:mine|ours)\Z", "", plain.strip())
+    return not TOTAL.match(alone) and bool(_WRAPPER.fullmatch(f"{alone} about"))
+
+
 def _thread(shown: str, masked: str) -> tuple[str, tuple[Target, ...], bool] | None:
     return ("session", (Target("thread", shown),), False) if THREAD.match(masked) else None
 
