@@ -282,7 +282,8 @@ def test_a_reply_that_repeats_its_prompt_tells_unless_all_made_from_it_goes() ->
 def test_locomo_small_leaves_nothing_made_from_the_evidence_but_other_ways_do() -> None:
     if not (DATA / "locomo").is_dir():
         pytest.skip("the data sets (../shared/data) are not here")
-    sources, replies = locomo.run(replace(RUN, model=chat_model("extractive"), data=DATA))
+    run = replace(RUN, model=chat_model("extractive"), data=DATA)
+    sources, replies = locomo.run(run), locomo_replies.run(run)
     left = {str(row["deleted"]): row["made from it, left"] for row in sources.rows}
     assert isinstance(left["turns only"], Number)
     assert isinstance(left["provenance, erased"], Number)

@@ -26,6 +26,7 @@ EXPERIMENTS: dict[str, str] = {
     "dmr": "benchmarks.evaluation.dmr",
     "longmemeval": "benchmarks.evaluation.longmemeval",
     "locomo": "benchmarks.evaluation.locomo",
+    "locomo-replies": "benchmarks.evaluation.locomo_replies",
     "msc": "benchmarks.evaluation.msc",
 }
 

@@ -245,15 +245,16 @@ class Checks:
 # the report
 
 
-def run(run: Run) -> list[Report]:
-    """Measure deletion with known sources, then with replies."""
-    from . import locomo_replies
+def run(run: Run) -> Report:
+    """Measure deletion with known sources on every conversation."""
+    return known_sources(run, conversations(run), OnceEmbedded(run.embedder))
 
+
+def conversations(run: Run) -> list[tuple[Conversation, Conversation]]:
+    """Return the conversations to run, each with another one, whose answers are chance here."""
     every = list(locomo.load(run.folder("locomo")))
-    embedder = OnceEmbedded(run.embedder)
     chosen = run.first(every, SMALL)
-    pairs = [(one, every[at + 1 - len(every)]) for at, one in enumerate(chosen)]
-    return [known_sources(run, pairs, embedder), locomo_replies.report(run, pairs, embedder)]
+    return [(one, every[at + 1 - len(every)]) for at, one in enumerate(chosen)]
 
 
 def known_sources(

@@ -25,7 +25,7 @@ from .sets.locomo import Conversation, Question
 THREAD = "main"
 REMADE = "extract"  # the rebuilder's name
 LENGTH = 650  # characters of a summary that is made anew, the mean of the data's own
-SMALL_QUESTIONS = 12
+SMALL_QUESTIONS = 8
 KINDS = ("turns", "observations", "summaries")
 
 Mask = NDArray[np.bool_]

@@ -21,15 +21,16 @@ from dellm.plan import STRICT, Reach, depth, influence
 from dellm.records import Record
 from dellm.systems import asked as prompt
 
-from .ablation import ALL, NONE
+from .ablation import ALL, NONE, OnceEmbedded
 from .evidence import Part, ratio
-from .locomo import lost
+from .locomo import conversations, lost
 from .locomo_held import THREAD, Deletion, Held, answers, asked, exchanged, said
 from .results import Cell, Number, Report
 from .running import Run
 from .sets.locomo import Conversation
 
 REACHES = (depth(0), depth(1), STRICT, influence(0.02), influence(0.1), influence(0.5))
+EVERY = 3  # of the questions, one in so many is asked: a plan in a long history takes a while
 GO_ON = "Go on."  # what a reply without a message before it answers
 SMALL_REACHES = (depth(0), depth(1), STRICT, influence(0.5))
 
@@ -117,10 +118,12 @@ def _replied(memory: Memory, text: str, waiting: Sequence[Record], voice: Voice)
     return memory.record(text, context=list(dict.fromkeys([*chosen.ids, *new])), thread=THREAD)
 
 
-def outcomes(held: Held, reaches: Sequence[Reach]) -> Iterator[tuple[Reach, Outcome]]:
-    """Yield what every reach does for every question, by plans; one plan for the same evidence."""
+def outcomes(
+    held: Held, reaches: Sequence[Reach], every: int = 1
+) -> Iterator[tuple[Reach, Outcome]]:
+    """Yield what every reach does for one question in so many; one plan for the same evidence."""
     known: dict[tuple[int, ...], dict[Reach, Sequence[int]]] = {}
-    for row in range(len(held.questions)):
+    for row in range(0, len(held.questions), every):
         ids = tuple(held.ids_of(row))
         if ids not in known:
             known[ids] = {reach: planned(held, ids, reach) for reach in {*reaches, STRICT}}
@@ -157,6 +160,11 @@ def really(held: Held, reach: Reach) -> bool:
     return {one.id: one.text for one in held.memory.export()} == expected
 
 
+def run(run: Run) -> Report:
+    """Measure every reach in every chat."""
+    return report(run, conversations(run), OnceEmbedded(run.embedder))
+
+
 def report(
     run: Run, pairs: Sequence[tuple[Conversation, Conversation]], embedder: Embedder
 ) -> Report:
@@ -171,9 +179,16 @@ def report(
         name=f"locomo-replies-{run.model.name.replace(':', '-')}",
         title=f"LoCoMo with replies: how far a deletion reaches ({run.model.name})",
         rows=rows,
-        settings=run.settings(dataset="LoCoMo", conversations=len(pairs)),
+        settings=run.settings(
+            dataset="LoCoMo", conversations=len(pairs), one_question_in=one_in(run)
+        ),
         notes=notes(checks),
     )
+
+
+def one_in(run: Run) -> int:
+    """Return of how many questions one is asked."""
+    return 1 if run.small else EVERY
 
 
 def measured(
@@ -191,7 +206,7 @@ def measured(
             held = replayed(memory, pair, run, voice)
             for several in found.values():
                 several.append([])
-            for reach, what in outcomes(held, reaches):
+            for reach, what in outcomes(held, reaches, one_in(run)):
                 found[reach][-1].append(what)
             checks.append(really(held, reaches[number % len(reaches)]))
     return found, checks
