@@ -173,7 +173,7 @@ def test_a_call_of_the_saver_takes_at_most_four_round_trips_on_average(
     graph = builder.compile(checkpointer=Counting(opened(postgres_url, embedder=None)))
     config = {"configurable": {"thread_id": "t"}}
     turns = []
-    for number in range(6):
+    for number in range(18):
         trips.clear()
         calls.clear()
         graph.invoke({"messages": [HumanMessage(f"said {number}")]}, config, durability="sync")
