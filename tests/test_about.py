@@ -170,3 +170,10 @@ def test_a_year_is_a_word_and_no_number() -> None:
 
 def test_noon_and_midnight_are_told_apart() -> None:
     assert subjects.read("call at 12 am / 12 pm").times == (0, 720)
+
+
+def test_a_record_without_a_word_that_says_anything_can_be_looked_at(memory: Memory) -> None:
+    record = memory.remember("the and, and the is; it was and this has been of the")
+    found = about.meant(memory, "the phone of Frank")  # all there is to guess at
+    assert {id_ for id_, _ in found.clauses} == {record.id}
+    assert found.ids == ()

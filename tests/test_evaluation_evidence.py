@@ -15,6 +15,7 @@ from benchmarks.evaluation.results import Number
 from benchmarks.evaluation.running import Run
 from benchmarks.evaluation.sets import locomo as locomo_set
 from benchmarks.evaluation.sets.msc import Conversation, Turn
+from benchmarks.evaluation.stating import states
 from dellm import Memory
 from dellm.errors import InvalidInput
 from dellm.plan import STRICT, Reach, depth
@@ -54,9 +55,9 @@ def test_without_a_hit_the_interval_is_wilsons() -> None:
 
 
 def test_half_of_the_telling_words_state_an_answer_and_an_answer_of_none_is_never_stated() -> None:
-    assert evidence.states("They sailed on Tuesday.", "on a Tuesday in March")
-    assert not evidence.states("They sailed.", "on a Tuesday in March")
-    assert not evidence.states("It is so.", "it is")
+    assert states("They sailed on Tuesday.", "on a Tuesday in March")
+    assert not states("They sailed.", "on a Tuesday in March")
+    assert not states("It is so.", "it is")
 
 
 def test_a_summary_has_whole_sentences_of_its_sources_within_its_size() -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks.evaluation import gatemem
 from benchmarks.evaluation.canary import Canary
+from benchmarks.evaluation.embedding_once import OnceEmbedded
 from benchmarks.evaluation.gatemem_labels import announces, asks, labels_of
-from benchmarks.evaluation.gatemem_replay import Asked, Counts, Remembering, Variant, replay
+from benchmarks.evaluation.gatemem_replay import Asked, Counts, Variant, replay
 from benchmarks.evaluation.gatemem_scoring import as_one, cleaned, hits
 from benchmarks.evaluation.results import Number
 from benchmarks.evaluation.running import Run
@@ -194,7 +195,7 @@ def test_a_text_is_embedded_once() -> None:
             Counting.asked += len(texts)
             return super().embed(texts)
 
-    remembering = Remembering(Counting())
+    remembering = OnceEmbedded(Counting())
     first = remembering.embed(["a b", "c d", "a b"])
     assert (first[0] == first[2]).all()
     assert (remembering.embed(["c d"])[0] == first[1]).all()

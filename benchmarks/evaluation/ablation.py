@@ -14,22 +14,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dellm import Memory
 from dellm.embedding import Embedder
 from dellm.plan import STRICT, Plan, Reach, depth, influence
 from dellm.records import Context
 from dellm.systems import asked
 
-from .personas import Persona, Question, load, specific, words
+from .embedding_once import OnceEmbedded
+from .personas import Persona, Question, load
 from .results import Cell, Number, Report, mean, share
 from .running import Run
+from .stating import states
 
 ALL = 1_000_000  # last=: every record of the conversation
 NONE = -1.0  # threshold=: every record is a candidate
-STATED = 0.5  # the share of an answer's telling words from which a text states it
 SMALL = 3  # personas of the sample for CI
 THREAD = "main"
 
@@ -117,22 +115,6 @@ class Outcome:
     needless: float  # of the records that say nothing of the fact: taken with it
 
 
-class OnceEmbedded:
-    """An embedder that embeds each text once; what it knows stays in this process."""
-
-    def __init__(self, inner: Embedder) -> None:
-        self._inner = inner
-        self._known: dict[str, NDArray[np.float32]] = {}
-        self.name, self.dimensions = inner.name, inner.dimensions
-        self.threshold = inner.threshold
-
-    def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Return one row per text, as the inner embedder makes it, float32."""
-        if new := [one for one in dict.fromkeys(texts) if one not in self._known]:
-            self._known.update(zip(new, self._inner.embed(new), strict=True))
-        return np.stack([self._known[one] for one in texts])
-
-
 @dataclass(slots=True)
 class Talk:
     """One persona's conversation in a workspace of its own, through the library's own verbs."""
@@ -176,12 +158,6 @@ class Talk:
             by=self.chat.by,
             without=without,
         )
-
-
-def states(text: str, answer: str) -> bool:
-    """Tell whether a text holds at least half of an answer's telling words (see `specific`)."""
-    wanted = specific(answer)
-    return len(wanted & set(words(text))) >= STATED * len(wanted)
 
 
 def talked(memory: Memory, run: Run, chat: Chat, persona: Persona) -> Talk:
@@ -312,7 +288,7 @@ def report(run: Run, name: str, found: Mapping[Chat, Measured]) -> Report:
     """Return the report of one group of chats."""
     checks = [one for each in found.values() for one in each.checks]
     return Report(
-        name=f"ablation-{name}-{run.model.name.replace(':', '-')}",
+        name=run.named(f"ablation-{name}"),
         title=f"Ablation on Persona Facts, {TITLES[name]} ({run.model.name})",
         rows=[row for chat, each in found.items() for row in rows(chat, each, run.seed)],
         settings=run.settings(dataset="Persona Facts"),

@@ -17,12 +17,14 @@ from dataclasses import dataclass, field, replace
 from dellm import Memory
 from dellm.records import Record
 
-from .ablation import NONE, PAPER, STATED, WAYS, Chat, OnceEmbedded, Talk, Way
+from .ablation import NONE, PAPER, WAYS, Chat, Talk, Way
 from .canary import Canary
+from .embedding_once import OnceEmbedded
 from .personas import specific, words
 from .results import Cell, Number, Report, mean, share
 from .running import Run
 from .sets import tofu
+from .stating import tells
 
 CHATS = (PAPER, replace(PAPER, k=10), replace(PAPER, threshold=NONE), replace(PAPER, last=2))
 SMALL = (4, 16)  # facts to forget and to keep of a small run
@@ -85,8 +87,7 @@ class Told:
 
 def states(text: frozenset[str], fact: tofu.Fact) -> bool:
     """Tell whether the words of a text hold at least half of a fact's own."""
-    own = own_words(fact)
-    return len(own & text) >= STATED * len(own)
+    return tells(text, own_words(fact))
 
 
 def told(talk: Talk, facts: tofu.Tofu, run: Run) -> Told:
@@ -119,13 +120,13 @@ def rows(run: Run, chat: Chat, facts: tofu.Tofu) -> list[dict[str, Cell | Number
 
 def reports(run: Run) -> list[Report]:
     """Return the report, or none where there is no TOFU or the model repeats its context."""
-    if run.data is None or not (run.data / "tofu").is_dir() or isinstance(run.model, Canary):
+    if not run.has("tofu") or isinstance(run.model, Canary):
         return []
     facts = chosen(run)
     once = replace(run, embedder=OnceEmbedded(run.embedder))
     return [
         Report(
-            name=f"ablation-tofu-{run.model.name.replace(':', '-')}",
+            name=run.named("ablation-tofu"),
             title=f"Ablation on TOFU ({run.model.name})",
             rows=[row for chat in CHATS for row in rows(once, chat, facts)],
             settings=run.settings(dataset="TOFU, 40 facts to forget, 400 to keep"),

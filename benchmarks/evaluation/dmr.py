@@ -32,17 +32,13 @@ def run(run: Run) -> list[Report]:
     Raises InvalidInput if it has neither `dmr/` nor `msc/`, or if a file is not the official one.
     """
     made = []
-    if _has(run, "dmr"):
+    if run.has("dmr"):
         dialogues = list(dmr.load(run.folder("dmr")))[: dmr.PAPER]
         talks = run.first(talks_of_dmr(dialogues), SMALL)
         made.append(reported(run, "dmr", "DMR, first 100 conversations", talks))
-    if _has(run, "msc"):
+    if run.has("msc"):
         talks = run.first(talks_of_msc(msc.load(run.folder("msc")), seed=run.seed), SMALL)
         made.append(reported(run, "dmr-msc", "Facts of MSC asked for, and forgotten", talks, *MADE))
     if not made:
         raise InvalidInput("The data folder (--data DIR) holds neither dmr/ nor msc/.")
     return made
-
-
-def _has(run: Run, name: str) -> bool:
-    return run.data is not None and (run.data / name).is_dir()

@@ -9,29 +9,17 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
-from .personas import specific, words
-from .results import RESAMPLES, Number, share
+from .personas import specific
+from .results import Number, drawn, share
 
-STATED = 0.5  # the share of an answer's telling words from which a text states it
 Part = tuple[float, float]  # how much of how much
+Value = TypeVar("Value")
+Get = Callable[[Value], Part]
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-
-
-def states(text: str, answer: str) -> bool:
-    """Tell whether a text holds at least half of an answer's telling words (see `specific`).
-
-    False for an answer without one.
-    """
-    return tells(frozenset(words(text)), specific(answer))
-
-
-def tells(said: AbstractSet[str], wanted: AbstractSet[str]) -> bool:
-    """Tell whether words that were said hold at least half of those wanted; never of none."""
-    return bool(wanted) and len(wanted & said) >= STATED * len(wanted)
 
 
 def sentences(text: str) -> list[str]:
@@ -56,10 +44,18 @@ def ratio(groups: Iterable[Sequence[Part]], seed: int = 0) -> Number:
     hits, total = _sums(sums)
     if hits in (0, total):
         return share(n if hits else 0, n)
-    draw = random.Random(seed)
-    drawn = [_sums(draw.choices(sums, k=len(sums))) for _ in range(RESAMPLES)]
-    found = sorted(one / of for one, of in drawn)
-    return Number(hits / total, found[int(RESAMPLES * 0.025)], found[int(RESAMPLES * 0.975) - 1], n)
+
+    def sample(draw: random.Random) -> float:
+        one, of = _sums(draw.choices(sums, k=len(sums)))
+        return one / of
+
+    return drawn(hits / total, sample, n, seed)
+
+
+def ratios(groups: Iterable[Sequence[Value]], seed: int = 0) -> Callable[[Get[Value]], Number]:
+    """Return what gives the ratio of one part of many outcomes; a group for each conversation."""
+    kept = list(groups)
+    return lambda part: ratio([[part(one) for one in group] for group in kept], seed)
 
 
 def average(groups: Iterable[Sequence[float]], seed: int = 0) -> Number:

@@ -17,8 +17,9 @@ from dellm.models import Model
 from dellm.systems import asked
 
 from .canary import Canary
+from .embedding_once import OnceEmbedded
 from .gatemem_labels import Labels, labels_of
-from .gatemem_replay import Asked, Counts, Remembering, Variant, replay
+from .gatemem_replay import Asked, Counts, Variant, replay
 from .gatemem_scoring import all_hit, any_hit, as_one, cleaned, hits
 from .gatemem_tables import (
     Forgotten,
@@ -79,7 +80,7 @@ def run(run: Run) -> list[Report]:
     """Replay the episodes once for each variant; return the main table, the splits, the published."""
     folder = run.folder("gatemem")
     episodes = [without_access(one) for one in run.first(by_turns(load(folder)), SMALL)]
-    embedder = Remembering(run.embedder)
+    embedder = OnceEmbedded(run.embedder)
     scorer = Scorer(run.model, run.judge)
     labels = {one.id: labels_of(one) for one in episodes}
     variants = SMALL_VARIANTS if run.small else VARIANTS
@@ -124,7 +125,7 @@ def outcome_of(
     episodes: list[Episode],
     labels: dict[str, Labels],
     scorer: Scorer,
-    embedder: Remembering,
+    embedder: OnceEmbedded,
     run: Run,
 ) -> Outcome:
     """Replay and score all episodes in one variant."""

@@ -12,9 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dellm import Memory
 from dellm.embedding import Embedder
 from dellm.errors import NothingMatched, SelectorError
@@ -82,27 +79,6 @@ class Counts:
     forgets: int = 0
     records: int = 0
     lifted: int = 0
-
-
-class Remembering:
-    """An embedder that makes the vector of each text once, for all memories of a run."""
-
-    def __init__(self, inner: Embedder) -> None:
-        self._inner = inner
-        self._kept: dict[str, NDArray[np.float32]] = {}
-        self.name = inner.name
-        self.threshold = inner.threshold
-
-    @property
-    def dimensions(self) -> int | None:
-        """Length of a vector."""
-        return self._inner.dimensions
-
-    def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Give one row per text, float32 of unit length."""
-        if new := [one for one in dict.fromkeys(texts) if one not in self._kept]:
-            self._kept.update(zip(new, self._inner.embed(new), strict=True))
-        return np.stack([self._kept[one] for one in texts])
 
 
 @dataclass(slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .gatemem_replay import DEPTHS, Counts, Variant
-from .results import Cell, Number, mean, share
+from .results import Cell, Number, mean, rate, share
 from .sets.gatemem import Published
 
 Row = dict[str, Cell | Number]
@@ -57,12 +57,6 @@ class Outcome:
     forgotten: tuple[Forgotten, ...]
     used: tuple[Used, ...]
     counts: tuple[Counts, ...]
-
-
-def rate(found: Iterable[bool | None]) -> Number:
-    """Return the share of True among what is not None."""
-    counted = [one for one in found if one is not None]
-    return share(sum(counted), len(counted))
 
 
 def main_row(outcome: Outcome) -> Row:

@@ -11,8 +11,7 @@ from typing import Protocol
 from dellm.models import Model
 
 from .running import Run
-
-STATED = 0.5  # the share of the telling words from which an answer states the gold one
+from .stating import STATED
 
 _TASK = (
     "You grade answers of an assistant that may remember what a user told it. You get a question, "

@@ -20,14 +20,15 @@ from dellm import Memory
 from dellm.embedding import Embedder
 from dellm.plan import Plan, depth
 
-from .ablation import OnceEmbedded
-from .evidence import Part, ratio, tells
+from .embedding_once import OnceEmbedded
+from .evidence import Part, ratios
 from .locomo_held import Deletion, Held, Mask, loaded, places, remade, sources
 from .personas import words
 from .results import Cell, Number, Report
 from .running import Run
 from .sets import locomo
 from .sets.locomo import Conversation
+from .stating import tells
 
 SMALL = 1  # conversations of the sample for CI
 THRESHOLDS = (0.8, 0.6, 0.4, 0.2, 0.1)
@@ -282,10 +283,7 @@ def known_sources(
 
 def row_of(name: str, groups: Sequence[Sequence[Outcome]], seed: int) -> dict[str, Cell | Number]:
     """Return the row of one way; one group of outcomes for each conversation."""
-
-    def over(part: Callable[[Outcome], Part]) -> Number:
-        return ratio([[part(one) for one in group] for group in groups], seed)
-
+    over = ratios(groups, seed)
     return {
         "deleted": name,
         "records gone": over(lambda one: one.taken),

@@ -16,11 +16,12 @@ from dellm import Memory
 from dellm.embedding import Embedder
 from dellm.records import Draft, Record
 
-from .evidence import summary, tells
+from .evidence import summary
 from .personas import specific, words
 from .running import Run
 from .sets import locomo
 from .sets.locomo import Conversation, Question
+from .stating import tells
 
 THREAD = "main"
 REMADE = "extract"  # the rebuilder's name

@@ -9,7 +9,7 @@ replies. So a far reach loses evidence of other questions, and a short one leave
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,9 @@ from dellm.plan import STRICT, Reach, depth, influence
 from dellm.records import Record
 from dellm.systems import asked as prompt
 
-from .ablation import ALL, NONE, OnceEmbedded
-from .evidence import Part, ratio
+from .ablation import ALL, NONE
+from .embedding_once import OnceEmbedded
+from .evidence import Part, ratios
 from .locomo import conversations, lost
 from .locomo_held import THREAD, Deletion, Held, answers, asked, exchanged, said
 from .results import Cell, Number, Report
@@ -176,7 +177,7 @@ def report(
         rows += [row(voice, reach, each, run.seed) for reach, each in found.items()]
         checks += right
     return Report(
-        name=f"locomo-replies-{run.model.name.replace(':', '-')}",
+        name=run.named("locomo-replies"),
         title=f"LoCoMo with replies: how far a deletion reaches ({run.model.name})",
         rows=rows,
         settings=run.settings(
@@ -216,10 +217,7 @@ def row(
     voice: Voice, reach: Reach, groups: Sequence[Sequence[Outcome]], seed: int
 ) -> dict[str, Cell | Number]:
     """Return the row of one reach; one group of outcomes for each conversation."""
-
-    def over(part: Callable[[Outcome], Part]) -> Number:
-        return ratio([[part(one) for one in group] for group in groups], seed)
-
+    over = ratios(groups, seed)
     return {
         "context": voice.chat.name,
         "replies": "as said" if voice.model is None else f"with {voice.model.name}",

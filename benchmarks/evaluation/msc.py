@@ -20,8 +20,9 @@ from dellm.plan import Plan
 from dellm.records import Draft
 from dellm.requests import recognise
 
-from .ablation import NONE, OnceEmbedded
-from .evidence import Part, average, ratio, sentences
+from .ablation import NONE
+from .embedding_once import OnceEmbedded
+from .evidence import Part, average, ratios, sentences
 from .personas import specific
 from .results import Cell, Number, Report, share
 from .running import Run
@@ -257,10 +258,7 @@ def row(
 ) -> dict[str, Cell | Number]:
     """Return the row of one way; one group of outcomes for each conversation."""
     every = [one for group in groups for one in group]
-
-    def over(part: Callable[[Outcome], Part]) -> Number:
-        return ratio([[part(one) for one in group] for group in groups], seed)
-
+    over = ratios(groups, seed)
     return {
         "to be forgotten": name,
         "applies": share(len(every), asked),

@@ -13,10 +13,13 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult, Generation
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from pydantic import Field
 
 from dellm.embedding import Embedder
 
-from .residue_contest import ALL, MESSAGE, TELLING, CanaryChat, Contestant, Place, Talk, Verb
+from .canary import Canary
+from .residue_contest import ALL, MESSAGE, TELLING, Contestant, Place, Talk, Verb, canary_chat
+from .systems.chat import Chat
 
 SESSION: Any = {"configurable": {"session_id": "chat"}}
 
@@ -163,7 +166,7 @@ def _chain(place: Place) -> Iterator[Chain]:
         engine = create_engine(f"sqlite:///{place.folder / 'history.db'}")
         past = SQLChatMessageHistory("chat", connection=engine)
         chain = RunnableWithMessageHistory(
-            PROMPT | CanaryChat(),
+            PROMPT | canary_chat(),
             lambda _: past,
             input_messages_key="question",
             history_messages_key="past",
@@ -217,9 +220,10 @@ def _cache(place: Place) -> Iterator[Answers]:
     cache.engine.dispose()
 
 
-class Extracting(CanaryChat):
+class Extracting(Chat):
     """The model that mem0 asks what to keep: it keeps what the newest message says, word for word."""
 
+    inner: Any = Field(default_factory=Canary)
     fact: str = ""
 
     def _generate(self, *_: Any, **__: Any) -> ChatResult:

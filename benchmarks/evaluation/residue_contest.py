@@ -9,18 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-
 from dellm.embedding import Embedder
 
 from .canary import Canary
 from .residue_looking import Secret
+from .systems.chat import Chat
 
 MESSAGE, TELLING, ALL = "one message", "all that tell it", "thread or user"
-ROLES = {"human": "user", "ai": "assistant"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +106,6 @@ class Contestant:
     ours: bool = False
 
 
-class CanaryChat(BaseChatModel):
-    """The canary as a LangChain chat model: it repeats its prompt."""
-
-    @property
-    def _llm_type(self) -> str:
-        return "canary"
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,  # noqa: ARG002 - the interface's form
-        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - as above
-        **kwargs: Any,  # noqa: ARG002 - as above
-    ) -> ChatResult:
-        said = [{"role": ROLES.get(one.type, "system"), "content": one.text} for one in messages]
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(Canary().complete(said)))])
+def canary_chat() -> Chat:
+    """Return the canary as a LangChain chat model: it repeats its prompt."""
+    return Chat(inner=Canary())

@@ -16,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 
 from dellm.embedding import Embedder
 
-from .residue_contest import ALL, MESSAGE, TELLING, CanaryChat, Contestant, Place, Talk, Verb
+from .residue_contest import ALL, MESSAGE, TELLING, Contestant, Place, Talk, Verb, canary_chat
 
 CONFIG: Any = {"configurable": {"thread_id": "chat"}}
 SPACE = ("alex", "facts")
@@ -29,7 +29,7 @@ class State(MessagesState):
 
 
 def _answer(state: State) -> dict[str, Any]:
-    reply = CanaryChat().invoke(state["messages"])
+    reply = canary_chat().invoke(state["messages"])
     return {"messages": [reply], "summary": f"Said so far: {reply.text}"}
 
 

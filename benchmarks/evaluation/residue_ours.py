@@ -15,12 +15,12 @@ from .residue_contest import (
     ALL,
     MESSAGE,
     TELLING,
-    CanaryChat,
     Contestant,
     Place,
     Subject,
     Talk,
     Verb,
+    canary_chat,
 )
 from .residue_graphs import Graph, Items, index_of
 
@@ -70,7 +70,7 @@ def _engine(memory: Memory, _: Place) -> Engine:
 
 def _chain(memory: Memory, _: Place) -> Chain:
     keys = {"input_messages_key": "question", "history_messages_key": "past"}
-    chain = with_memory(PROMPT | CanaryChat(), memory, last=100, **keys)  # type: ignore[arg-type] # keys of the chain only
+    chain = with_memory(PROMPT | canary_chat(), memory, last=100, **keys)  # type: ignore[arg-type] # keys of the chain only
     return Chain(chain, DeLLMChatMessageHistory(memory, "chat"))
 
 

@@ -11,7 +11,7 @@ import json
 import platform
 import random
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,28 @@ def share(hits: int, total: int) -> Number:
     return Number(hits / total, low, high, total)
 
 
+def rate(found: Iterable[bool | None]) -> Number:
+    """Return the share of True among what is not None."""
+    counted = [one for one in found if one is not None]
+    return share(sum(counted), len(counted))
+
+
+def drawn(value: float, sample: Callable[[random.Random], float], n: int, seed: int) -> Number:
+    """Return a value with the percentile interval of what `sample` draws, which `seed` repeats."""
+    draw = random.Random(seed)
+    found = sorted(sample(draw) for _ in range(RESAMPLES))
+    return Number(value, found[int(RESAMPLES * 0.025)], found[int(RESAMPLES * 0.975) - 1], n)
+
+
 def mean(values: Sequence[float], seed: int = 0) -> Number:
     """Return the mean with a percentile bootstrap interval, which `seed` makes repeatable."""
     if not values:
         return Number(None, None, None, 0)
-    draw = random.Random(seed)
-    means = sorted(statistics.fmean(draw.choices(values, k=len(values))) for _ in range(RESAMPLES))
-    low, high = means[int(RESAMPLES * 0.025)], means[int(RESAMPLES * 0.975) - 1]
-    return Number(statistics.fmean(values), low, high, len(values))
+
+    def sample(draw: random.Random) -> float:
+        return statistics.fmean(draw.choices(values, k=len(values)))
+
+    return drawn(statistics.fmean(values), sample, len(values), seed)
 
 
 @dataclass(frozen=True, slots=True)

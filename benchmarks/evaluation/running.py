@@ -35,9 +35,13 @@ class Run:
     limit: int | None = None
     watch: Callable[[Iterable[Any], str], Iterator[Any]] = lambda items, _: iter(items)
 
+    def has(self, name: str) -> bool:
+        """Tell whether the folder of a data set is there."""
+        return self.data is not None and (self.data / name).is_dir()
+
     def folder(self, name: str) -> Path:
         """Return the folder of a data set; raise InvalidInput if it is not there."""
-        if self.data is None or not (self.data / name).is_dir():
+        if self.data is None or not self.has(name):
             raise InvalidInput(f"The data folder (--data DIR) holds no {name}/.")
         return self.data / name
 
@@ -45,6 +49,10 @@ class Run:
         """Return the items to run: all, the first `limit`, or the first `small` of a small run."""
         count = self.limit if self.limit is not None else (small if self.small else len(items))
         return items[:count]
+
+    def named(self, name: str) -> str:
+        """Return the name of a report of which there is one for each model."""
+        return f"{name}-{self.model.name.replace(':', '-')}"
 
     def settings(self, **more: Any) -> dict[str, Any]:
         """Return what a report says of this run."""

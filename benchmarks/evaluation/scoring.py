@@ -11,8 +11,9 @@ import numpy as np
 
 from dellm.embedding import Embedder
 
-from .judging import STATED, Answered, Judge, recall, stems
-from .results import Cell, Number, mean, share
+from .judging import Answered, Judge, recall, stems
+from .results import Cell, Number, mean, rate, share
+from .stating import STATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,12 @@ def score(
     Without an embedder, nearness is the overlap of words (Dice).
     """
     said = [judge.right(one) for one in items]
-    given = [one for one in said if one is not None]
     recalls = [recall(one) for one in items]
     ranked = [one for one in items if one.distractors]
     return Scores(
         judge=judge.name,
-        right=share(sum(given), len(given)),
-        no_verdict=len(said) - len(given),
+        right=rate(said),
+        no_verdict=said.count(None),
         stated=share(sum(one >= STATED for one in recalls), len(recalls)),
         recall=mean(recalls, seed),
         nearest=share(sum(nearest_gold(ranked, embedder)), len(ranked)),

@@ -18,7 +18,7 @@ from dellm.plan import STRICT, Plan, Reach, depth
 from dellm.records import Context
 from dellm.systems import BASELINE_INSTRUCTIONS, NoMemory, asked
 
-from .ablation import OnceEmbedded
+from .embedding_once import OnceEmbedded
 from .running import Run
 from .systems import Said, System, forget_request
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .ablation import states
-from .results import Cell, Number, Report, mean, share
+from .results import Cell, Number, Report, mean, rate
 from .running import Run
 from .shipped import systems
-from .systems import System
+from .stating import states
+from .systems import Make, System
 from .talks import Probe, Talk
 
-Make = Callable[[], System]
 RIGHT = (
     "Right: the answer holds at least half of the telling words of the right one; no model judges. "
     "A reply in other words counts as wrong, so does an abstention that was right."
@@ -85,8 +84,7 @@ def by_kind(found: Iterable[Asked]) -> dict[str, tuple[Asked, ...]]:
 
 def right(pairs: Iterable[tuple[Probe, str | None]]) -> Number:
     """Return the share of answers that state what is right; None is no answer and is not counted."""
-    judged = [states(said, probe.answer) for probe, said in pairs if said is not None]
-    return share(sum(judged), len(judged))
+    return rate(None if said is None else states(said, probe.answer) for probe, said in pairs)
 
 
 def gone(found: Sequence[Asked], seed: int) -> dict[str, Cell | Number]:
@@ -130,7 +128,7 @@ def reported(run: Run, name: str, title: str, talks: Sequence[Talk], *notes: str
     """Ask every system about every conversation; return the report, named by the model, too."""
     found = every(run, systems(run), talks)
     return Report(
-        name=f"{name}-{run.model.name.replace(':', '-')}",
+        name=run.named(name),
         title=f"{title} ({run.model.name})",
         rows=list(rows(found, run.seed)),
         settings=run.settings(conversations=len(talks)),

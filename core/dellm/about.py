@@ -231,7 +231,8 @@ class _Finder:
         parts = values.clauses(text)
         if len(parts) < 2:
             return None
-        own = [word for word in self._subject.words if not akin(word, words(text)[0])]
+        first = words(text)[:1]  # the subject, which every clause is about
+        own = [word for word in self._subject.words if not any(akin(word, one) for one in first)]
         lexical = [self._share(words(part), own) for part in parts]
         close = self._closeness(parts)
         scores = [one + other for one, other in zip(lexical, close, strict=True)]

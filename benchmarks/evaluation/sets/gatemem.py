@@ -7,20 +7,14 @@ leaderboard.json. What belongs to a checkpoint's `hidden` may be used for scorin
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from dellm.errors import InvalidInput
 
-from .reading import Row, counted, existing, grouped, json_of, shape_of, texts, typed
+from .reading import Row, counted, existing, grouped, json_of, rows_of, shape_of, texts, typed
 
-Value = TypeVar("Value")
 # Episodes, turns and checkpoints of each domain.
 OFFICIAL = {
     "medical": (21, 4_294, 579),
@@ -110,14 +104,18 @@ def load(folder: Path) -> tuple[Episode, ...]:
 
 
 def _domain(folder: Path, domain: str) -> list[Episode]:
-    episodes = _rows(folder, f"{domain}_episodes", _episode)
-    checkpoints = _rows(folder, f"{domain}_checkpoints", _checkpoint)
+    episodes = rows_of(_file(folder, f"{domain}_episodes"), _episode)
+    checkpoints = rows_of(_file(folder, f"{domain}_checkpoints"), _checkpoint)
     official = OFFICIAL[domain]
     counted(f"episodes of {domain}", len(episodes), official[0])
     counted(f"turns of {domain}", sum(len(one.turns) for one in episodes), official[1])
     counted(f"checkpoints of {domain}", len(checkpoints), official[2])
     of_episode = grouped((episode, (turn, one)) for episode, turn, one in checkpoints)
     return [_joined(one, of_episode.get(one.id, ())) for one in episodes]
+
+
+def _file(folder: Path, name: str) -> Path:
+    return existing(folder, f"{name}.jsonl", f"{name}.jsonl.gz")
 
 
 def _joined(episode: Episode, asked: tuple[tuple[str, Checkpoint], ...]) -> Episode:
@@ -130,30 +128,6 @@ def _joined(episode: Episode, asked: tuple[tuple[str, Checkpoint], ...]) -> Epis
         ]
     placed.sort(key=lambda one: one.after)
     return Episode(episode.id, episode.domain, episode.turns, tuple(placed))
-
-
-def _rows(folder: Path, name: str, make: Callable[[Row], Value]) -> list[Value]:
-    path = existing(folder, f"{name}.jsonl", f"{name}.jsonl.gz")
-    made = []
-    for place, line in enumerate(_lines(path), 1):
-        with shape_of(f"{path.name}, line {place}"):
-            made.append(make(typed(json.loads(line), dict)))
-    return made
-
-
-def _lines(path: Path) -> Iterator[str]:
-    raw = path.read_bytes()
-    if path.suffix == ".gz":
-        raw = _unpacked(raw, path.name)
-    with shape_of(f"UTF-8 ({path.name})"):
-        text = raw.decode()
-    return (line for line in text.split("\n") if line.strip())
-
-
-def _unpacked(raw: bytes, name: str) -> bytes:
-    with suppress(OSError, EOFError, zlib.error):
-        return gzip.decompress(raw)
-    raise InvalidInput(f"{name} is not a whole gzip file.")
 
 
 def _episode(row: Row) -> Episode:

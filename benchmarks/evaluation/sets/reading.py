@@ -5,9 +5,11 @@ What is wrong is said by file, line and count, never by what stands there.
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,6 +47,8 @@ def json_of(path: Path) -> Any:
 def rows_of(path: Path, make: Callable[[Row], Value]) -> tuple[Value, ...]:
     """Make a value of each line of a JSON Lines file, or of each element of one JSON list.
 
+    A file whose name ends in .gz is unpacked.
+
     Raises InvalidInput that names the file and the row (from 1) which has another shape.
     """
     made = []
@@ -55,12 +59,21 @@ def rows_of(path: Path, make: Callable[[Row], Value]) -> tuple[Value, ...]:
 
 
 def _raw(path: Path) -> Iterable[Any]:
+    raw = path.read_bytes()
+    if path.suffix == ".gz":
+        raw = _unpacked(raw, path.name)
     with shape_of(f"UTF-8 ({path.name})"):
-        text = path.read_text("utf-8")
+        text = raw.decode()
     if text.lstrip().startswith("["):
         with shape_of(f"a list in JSON ({path.name})"):
             return list(json.loads(text))
     return _lines(text, path.name)
+
+
+def _unpacked(raw: bytes, name: str) -> bytes:
+    with suppress(OSError, EOFError, zlib.error):
+        return gzip.decompress(raw)
+    raise InvalidInput(f"{name} is not a whole gzip file.")
 
 
 def _lines(text: str, name: str) -> Iterator[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -46,6 +46,9 @@ class System(Protocol):
     def close(self) -> None:
         """Free what it holds."""
         ...
+
+
+Make = Callable[[], System]
 
 
 def forget_request(fact: str) -> str:

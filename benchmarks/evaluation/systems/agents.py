@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -21,33 +18,12 @@ from dellm_langchain import DeLLMSaver
 from dellm_langchain.middleware import DeLLMMiddleware
 
 from . import Said, forget_request
+from .chat import Chat
 
-ROLES = {"human": "user", "ai": "assistant"}
 THREAD = "main"
 CONFIG: Any = {"configurable": {"thread_id": THREAD}}
 # Of the ablation: nothing leaks and as much is kept as with more records.
 OURS: dict[str, Any] = {"k": 5, "threshold": 0.25, "last": 0, "by": "meaning"}
-
-
-class Chat(BaseChatModel):
-    """One of our models as a LangChain chat model; it takes no tools."""
-
-    inner: Any
-
-    @property
-    def _llm_type(self) -> str:
-        return str(self.inner.name)
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,  # noqa: ARG002 - the interface's form
-        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002 - as above
-        **kwargs: Any,  # noqa: ARG002 - as above
-    ) -> ChatResult:
-        sent = [{"role": ROLES.get(one.type, "system"), "content": one.text} for one in messages]
-        reply = AIMessage(self.inner.complete(sent))
-        return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
 class Agent:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
-from benchmarks.evaluation.ablation import OnceEmbedded
+from benchmarks.evaluation.embedding_once import OnceEmbedded
 from benchmarks.evaluation.running import Run
 from benchmarks.evaluation.shipped import Alone
 
-from . import System
+from . import Make
 from .agents import Agent, Ours, Semantic
 from .paper import Paper
-
-Make = Callable[[], System]
 
 
 def every(run: Run, thresholds: Sequence[float] = ()) -> dict[str, Make]:

@@ -112,21 +112,18 @@ def _consider(
     found.conditional |= clause.conditional
     stop = max(clause.object_end, clause.verb_end)
     pronoun = not thing or bool(PRONOUN.match(thing))
-    listed = _listed_after(sentence, stop) if thing else None
-    quoted = listed is not None and MASK in sentence.plain[slice(*listed)]
-    if pronoun and not quoted:
-        listed = None
+    listed = _listed_after(sentence, stop, pronoun=pronoun) if thing else None
     found.spans.append((offset + clause.start, offset + (listed[1] if listed else stop)))
-    if listed or not pronoun:
-        if not (quoted and (pronoun or names_a_message(thing))):
-            _add(found, *targets_of(message[start:end], thing))
-        if listed:
-            first, last = trim(message, offset + listed[0], offset + listed[1])
-            _add(
-                found,
-                *targets_of(message[first:last], sentence.plain[first - offset : last - offset]),
-            )
-    elif clause.frame == "all":
+    only_quoted = listed and _is_quoted(sentence, listed) and names_a_message(thing)
+    objects = [] if pronoun or only_quoted else [(start, end)]
+    if listed:
+        objects.append(trim(message, offset + listed[0], offset + listed[1]))
+    for first, last in objects:
+        shown, masked = message[first:last], sentence.plain[first - offset : last - offset]
+        _add(found, *targets_of(shown, masked))
+    if objects:
+        return
+    if clause.frame == "all":
         _add(found, "all", (Target("everything"),), asks=True)
     else:
         _add_referent(
@@ -134,16 +131,21 @@ def _consider(
         )
 
 
-def _listed_after(sentence: Sentence, stop: int) -> Span | None:
+def _listed_after(sentence: Sentence, stop: int, *, pronoun: bool) -> Span | None:
     """Return where in a sentence what is to go is listed after a colon, or None.
 
     "Delete my nickname: Biscuit." What explains the request ("...: I moved") is no list, a quotation
-    is one.
+    is one; behind a pronoun ("forget that: ...") nothing else is.
     """
     after = _LIST.match(sentence.plain, stop)
     if after is None or _EXPLAINS.search(after["list"]):
         return None
-    return after.span("list")
+    listed = after.span("list")
+    return None if pronoun and not _is_quoted(sentence, listed) else listed
+
+
+def _is_quoted(sentence: Sentence, span: Span) -> bool:
+    return MASK in sentence.plain[slice(*span)]
 
 
 def _add(found: _Found, scope: str, targets: tuple[Target, ...], asks: bool) -> None:
