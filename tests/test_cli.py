@@ -573,3 +573,23 @@ def test_ids_and_reaches_are_read_exactly():
     for wrong in ("", "-", "1-999999999", "1.5", "--"):
         with pytest.raises(InvalidInput):
             numbers(wrong)
+
+
+# --- prove, verify-receipt, keygen ---
+
+
+def test_a_proof_is_written_signed_and_checked_without_the_database(filled, tmp_path):
+    number = data(filled("forget", "--yes", PHONE, "--json"))["id"].split("/")[1]
+    filled("keygen", tmp_path / "key")
+    file = tmp_path / "proof.json"
+    shown = filled("prove", number, "--key", tmp_path / "key", "--out", file)
+    assert "records: 2 before, 0 after" in shown.stdout
+    (tmp_path / "memory.db").unlink()
+    checked = data(filled("verify-receipt", file, "--key", tmp_path / "key.pub", "--json"))
+    assert checked["valid"]
+    assert checked["trusted"]
+    file.write_bytes(file.read_bytes().replace(b'"before":2', b'"before":1'))
+    assert "NOT valid" in filled("verify-receipt", file, code=NOTHING).stdout
+    file.write_text("no proof")
+    filled("verify-receipt", file, code=USAGE)
+    filled("verify-receipt", tmp_path / "none", code=USAGE)

@@ -100,6 +100,8 @@ def test_unknown_and_erased_ids_are_told_apart_where_it_matters(memory: Memory) 
     for number in (0, -1, 999):
         with clearly(NotFound):
             memory.receipt(number)
+        with clearly(NotFound):
+            memory.proof(number)
     with clearly(NotFound):
         memory.record("reply", context=[kept.id, 999])
     with clearly(ContextForgotten):
@@ -197,6 +199,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "explain": {"id_": 1},
     "graph": {"ids": [1]},
     "receipt": {"number": 1},
+    "proof": {"number": 1},
     "receipts": {},
     "ledger": {},
     "scan": {"value": "kept", "files": False},

@@ -40,6 +40,7 @@ from dellm import (
     UnsupportedHere,
     database,
     postgres,
+    postgres_text,
     sqlite,
 )
 
@@ -516,7 +517,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
         def overheard(self: object, sql: str, *args: Any, **values: Any) -> object:
             given = (args[0][:1] or [None])[0] if verb == "many" else values
             if isinstance(given, tuple):
-                given = postgres._named(sql, given)
+                given = postgres_text.by_name(sql, given)
             if given is not None:
                 said.append((sql, given))
             return original(self, sql, *args, **values)
@@ -612,7 +613,7 @@ def test_on_a_hash_partitioned_schema_every_statement_reads_one_partition(
         register_vector(owner)
         for sql, values in distinct.items():
             told = owner.execute(
-                "explain (format json, costs off) " + postgres._translate(sql), values
+                "explain (format json, costs off) " + postgres_text.translate(sql), values
             ).fetchone()
             assert told is not None
             plan = told[0] if isinstance(told[0], list) else json.loads(told[0])
@@ -764,6 +765,7 @@ def test_only_the_two_database_modules_know_a_dialect() -> None:
         "postgres.py",
         "postgres_session.py",
         "postgres_setup.py",
+        "postgres_text.py",
         "postgres_clean.py",
         "adopt_databases.py",  # reads the databases of other programs, and never ours
     }

@@ -35,6 +35,7 @@ from .loading import lazily
 from .making import Made
 from .memory import Memory
 from .plan import STRICT, Plan, Reach, depth, influence
+from .proof import Checked, Proof, check_proof
 from .receipts import Receipt
 from .records import Chosen, Context, Draft, Record, Status
 from .scan import ScanReport
@@ -115,6 +116,7 @@ __all__ = [
     "Atom",
     "Body",
     "Cell",
+    "Checked",
     "Checkpoint",
     "Checkpoints",
     "Chosen",
@@ -170,6 +172,7 @@ __all__ = [
     "Plan",
     "PlanChanged",
     "PreviewRequired",
+    "Proof",
     "Proposed",
     "Provider",
     "Providers",
@@ -205,6 +208,7 @@ __all__ = [
     "WeightsError",
     "Wrapped",
     "Written",
+    "check_proof",
     "depth",
     "estimated_tokens",
     "influence",

@@ -10,7 +10,15 @@ from typing import Annotated
 
 import typer
 
-from dellm.commands import adopt, entering, forgetting, remembering, talking, weighing
+from dellm.commands import (
+    adopt,
+    entering,
+    forgetting,
+    remembering,
+    talking,
+    vouching,
+    weighing,
+)
 
 app = typer.Typer(
     help="Agent memory that records what every reply was made from, and can therefore forget.",
@@ -19,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # they would show what is stored
     add_completion=False,
 )
-for group in (talking, remembering, forgetting, entering, adopt, weighing):
+for group in (talking, remembering, forgetting, vouching, entering, adopt, weighing):
     group.register(app)
 
 

@@ -148,6 +148,9 @@ class Tx(Protocol):
     def drop_terms(self, ws: int, ids: Sequence[int]) -> None:
         """Take the terms of records out of the keyword index, while their rows are still there."""
 
+    def indexed(self, ws: int, ids: Sequence[int]) -> int:
+        """Return of how many of the records there are terms in the keyword index."""
+
     def with_terms(self, ws: int, terms: Sequence[str]) -> dict[str, list[int]]:
         """Return for each term the ids of the workspace's records that hold it, usable or not."""
 

@@ -34,7 +34,7 @@ def append(tx: Tx, ws: int, action: str, body: Mapping[str, Any], at: int) -> Le
     """Append an entry and return it; `body` must hold no content."""
     seq, previous = head(tx, ws)
     written = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    digest = _digest(seq + 1, at, action, written, previous)
+    digest = digest_of(seq + 1, at, action, written, previous)
     tx.run(
         "insert into ledger(ws, seq, at, action, body, previous, digest) "
         "values (:ws, :seq, :at, :action, :body, :previous, :digest)",
@@ -92,6 +92,17 @@ def entry(tx: Tx, ws: int, seq: int) -> LedgerEntry | None:
     return LedgerEntry(row[0], row[1], row[2], json.loads(row[3]), row[4], row[5])
 
 
+def written(tx: Tx, ws: int, seq: int) -> dict[str, Any] | None:
+    """Return one entry as it is stored, the body as its JSON text, by which its digest was made."""
+    names = ("seq", "at", "action", "body", "previous", "digest")
+    row = tx.one(
+        "select seq, at, action, body, previous, digest from ledger where ws = :ws and seq = :seq",
+        ws=ws,
+        seq=seq,
+    )
+    return None if row is None else dict(zip(names, row, strict=True))
+
+
 def broken_at(tx: Tx, ws: int) -> int | None:
     """Return the number of the first entry that does not follow from the one before, or None."""
     expected, previous = 1, GENESIS
@@ -101,12 +112,13 @@ def broken_at(tx: Tx, ws: int) -> int | None:
     )
     for seq, at, action, body, before, digest in rows:
         good = seq == expected and before == previous
-        if not good or digest != _digest(seq, at, action, body, before):
+        if not good or digest != digest_of(seq, at, action, body, before):
             return int(seq)
         expected, previous = seq + 1, digest
     return None
 
 
-def _digest(seq: int, at: int, action: str, body: str, previous: str) -> str:
+def digest_of(seq: int, at: int, action: str, body: str, previous: str) -> str:
+    """Return the digest of an entry: SHA-256 of its parts as they are stored, one on a line."""
     said = "\n".join((str(seq), str(at), action, body, previous))
     return hashlib.sha256(said.encode()).hexdigest()

@@ -12,7 +12,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, LiteralString
 
 import numpy as np
@@ -27,19 +26,12 @@ from .database import Cleaned, Filter, Row, Scope, Vector
 from .encoding import encode
 from .errors import DatabaseClosed, StorageError
 from .postgres_session import Connection, Session, Statement
+from .postgres_text import all_whole, as_columns, as_rows, bindings, by_name, translate
 
 FEW = 4  # rows of any values that are inserted by one statement
 PART = 400  # distinct terms in one tsvector, which may not exceed one megabyte
 _CURSORS = itertools.count()  # two streams of one transaction need two names
 _ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})  # the server ended the session
-# A step of a recursion looks its neighbours up by key. Without statistics the planner may think a
-# small workspace as cheap to read whole, at every step; a lateral subquery leaves it no choice.
-_STEP = re.compile(r"cross join (edge|sequence) (\w) where \2\.ws = :ws and \2\.(\w+) = (\w+)\.id")
-_BY_KEY = r"cross join lateral (select * from \1 as n where n.ws = :ws and n.\3 = \4.id offset 0) \2 where true"
-_LIST = re.compile(r"\bin :(\w+)")
-_START = re.compile(r"\bsubstr\((\w+), 1, :(\w+)\)")  # whole numbers are sent as bigint
-_NAME = re.compile(r"(?<!:):([a-z_]\w*)")
-_PLAIN = re.compile(r"(insert into \w+\([\w, ]+\)) values \((:\w+(?:, :\w+)*)\)")
 _PASSWORD = re.compile(r"(?<=[?&])password=[^&]*&?")
 _WRITE, _READ = "begin read write", "begin isolation level repeatable read read only"
 # Every join of ours follows keys from few rows to few; without statistics the planner guesses
@@ -49,70 +41,6 @@ _BIND = (
     "set_config('dellm.name', %s, true), set_config('enable_hashjoin', 'off', true), "
     "set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)"
 )
-
-
-@lru_cache(maxsize=512)
-def _translate(statement: str) -> str:
-    # A list the planner cannot see into counts as ten values: every key is looked up by its index.
-    stepped = _STEP.sub(_BY_KEY, statement.replace("%", "%%"))
-    stepped = _START.sub(r"left(\1, cast(:\2 as integer))", stepped.replace("instr(", "strpos("))
-    listed = _LIST.sub(r"= any(array(select unnest(cast(%(\1)s as bigint[]))))", stepped)
-    return _NAME.sub(r"%(\1)s", listed)
-
-
-def _bindings(values: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the values with each list of integers written as PostgreSQL writes an array.
-
-    The driver looks at every element on its own, which takes twenty times as long.
-    """
-    return {
-        name: _array(value) if isinstance(value, list) and _numbers(value) else value
-        for name, value in values.items()
-    }
-
-
-def _numbers(values: list[object]) -> bool:
-    return all(type(value) is int for value in values)
-
-
-def _array(values: list[object]) -> str:
-    return "{" + ",".join(map(str, values)) + "}"
-
-
-@lru_cache(maxsize=64)
-def _at_once(statement: str) -> str | None:
-    """Return a plain insert of one row of integers as an insert of columns, each an array."""
-    found = _PLAIN.fullmatch(statement)
-    if found is None:
-        return None
-    arrays = _NAME.sub(r"cast(%(\1)s as bigint[])", found[2])
-    return f"{found[1]} select * from unnest({arrays})"
-
-
-@lru_cache(maxsize=64)
-def _several(statement: str, rows: int) -> str | None:
-    """Return a plain insert of one row as an insert of some, whose values are numbered."""
-    found = _PLAIN.fullmatch(statement)
-    if found is None:
-        return None
-    each = [_NAME.sub(rf"%(\1_{at})s", found[2]) for at in range(rows)]
-    return f"{found[1]} values ({'), ('.join(each)})"
-
-
-def _whole(rows: Sequence[Mapping[str, object]]) -> bool:
-    return all(type(value) is int for row in rows for value in row.values())
-
-
-@lru_cache(maxsize=64)
-def _names(statement: str) -> tuple[str, ...]:
-    """Return the statement's parameters in the order in which they first appear."""
-    return tuple(dict.fromkeys(_NAME.findall(statement)))
-
-
-def _named(statement: str, row: Mapping[str, object] | Row) -> Mapping[str, object]:
-    if isinstance(row, tuple):
-        return dict(zip(_names(statement), row, strict=True))
-    return row
 
 
 def _problem(error: Exception) -> StorageError | database.Moved:
@@ -155,19 +83,19 @@ class PostgresTx:
         self._session = session
 
     def all(self, sql: LiteralString, **values: object) -> list[Row]:
-        return self._session.execute(_translate(sql), _bindings(values)).fetchall()
+        return self._session.execute(translate(sql), bindings(values)).fetchall()
 
     def one(self, sql: LiteralString, **values: object) -> Row | None:
-        return self._session.execute(_translate(sql), _bindings(values)).fetchone()
+        return self._session.execute(translate(sql), bindings(values)).fetchone()
 
     def final(self, sql: LiteralString, **values: object) -> list[Row]:
-        return self._session.finish(_translate(sql), _bindings(values)).fetchall()
+        return self._session.finish(translate(sql), bindings(values)).fetchall()
 
     def run(self, sql: LiteralString, **values: object) -> int:
-        return self._session.execute(_translate(sql), _bindings(values)).rowcount
+        return self._session.execute(translate(sql), bindings(values)).rowcount
 
     def later(self, sql: LiteralString, **values: object) -> None:
-        self._session.later(_translate(sql), _bindings(values))
+        self._session.later(translate(sql), bindings(values))
 
     def expect(self, sql: LiteralString, **values: object) -> None:
         # Nobody waits for how many rows are changed, so none has to be an error; see _problem.
@@ -180,22 +108,22 @@ class PostgresTx:
     def many(
         self, sql: LiteralString, rows: Sequence[Mapping[str, object]] | Sequence[Row]
     ) -> None:
-        named = [_named(sql, row) for row in rows]
+        named = [by_name(sql, row) for row in rows]
         if len(named) == 1:
-            self._session.later(_translate(sql), named[0])
-        elif 1 < len(named) <= FEW and (several := _several(sql, len(named))):
+            self._session.later(translate(sql), named[0])
+        elif 1 < len(named) <= FEW and (several := as_rows(sql, len(named))):
             values = {f"{name}_{at}": row[name] for at, row in enumerate(named) for name in row}
             self._session.later(several, values)
-        elif named and (at_once := _at_once(sql)) and _whole(named):
+        elif named and (at_once := as_columns(sql)) and all_whole(named):
             columns = {name: [row[name] for row in named] for name in named[0]}
-            self._session.later(at_once, _bindings(columns))
+            self._session.later(at_once, bindings(columns))
         elif named:
-            self._session.later(_translate(sql), named, many=True)
+            self._session.later(translate(sql), named, many=True)
 
     def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
         with self._session.named(f"stream{next(_CURSORS)}") as cursor:
             cursor.itersize = 2_000
-            yield from cursor.execute(_translate(sql), _bindings(values))
+            yield from cursor.execute(translate(sql), bindings(values))
 
     def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
         distinct = [(id_, list(dict.fromkeys(terms))) for id_, terms in rows]
@@ -220,6 +148,11 @@ class PostgresTx:
     def drop_terms(self, ws: int, ids: Sequence[int]) -> None:
         self.run("delete from keyword where ws = :ws and id in :ids", ws=ws, ids=list(ids))
 
+    def indexed(self, ws: int, ids: Sequence[int]) -> int:
+        find = "select count(distinct id) from keyword where ws = :ws and id in :ids"
+        row = self.one(find, ws=ws, ids=list(ids))
+        return 0 if row is None else int(row[0])
+
     def with_terms(self, ws: int, terms: Sequence[str]) -> dict[str, list[int]]:
         # One pass over the workspace's rows for all terms.
         quoted = [f"'{term}'" for term in terms]
@@ -240,10 +173,10 @@ class PostgresTx:
         return found
 
     def vectors(self, ws: int, ids: Sequence[int]) -> list[Vector]:
-        find = _translate("select data from embedding where ws = :ws and id in :ids order by id")
+        find = translate("select data from embedding where ws = :ws and id in :ids order by id")
         # As text each of their numbers would be parsed on its own.
         rows = self._session.execute(
-            find, _bindings({"ws": ws, "ids": list(ids)}), binary=True
+            find, bindings({"ws": ws, "ids": list(ids)}), binary=True
         ).fetchall()
         return [_floats(row[0]) for row in rows]
 

@@ -16,6 +16,7 @@ from . import (
     indexing,
     ledger,
     provenance,
+    proving,
     reading,
     receipts,
     search,
@@ -30,6 +31,8 @@ from .database import Filter
 from .embedding import embed
 from .encoding import decode, encode
 from .engine import Engine
+from .errors import InvalidInput
+from .proof import Proof
 from .records import Chosen, Context, Record
 from .selectors import Look
 
@@ -253,6 +256,19 @@ class Recall:
         """Return every receipt of the workspace, oldest first."""
         with self._engine.reading(self.id) as (tx, scope):
             return receipts.all_of(tx, scope.ws, scope.name)
+
+    def proof(self, number: int, *, valid_days: int = 365) -> Proof:
+        """Return what somebody without the database can check of a receipt; see proof.check_proof.
+
+        What each store holds now of what was erased is counted anew; the files are only looked at by
+        `scrub`. `valid_days`: for how long it says so. Raises NotFound, InvalidInput.
+        """
+        check_whole(number, "The receipt's number")
+        check_whole(valid_days, "valid_days=")
+        if not 1 <= valid_days <= 36_500:
+            raise InvalidInput("valid_days= is between 1 and 36,500.")
+        with self._engine.reading(self.id) as (tx, scope):
+            return proving.prove(tx, scope, number, self._now(), valid_days)
 
     def ledger(self) -> list[ledger.LedgerEntry]:
         """Return the audit chain, oldest first; it holds no content."""

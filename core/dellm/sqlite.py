@@ -163,6 +163,12 @@ class SqliteTx:
             for term in terms
         }
 
+    def indexed(self, ws: int, ids: Sequence[int]) -> int:
+        find = "select count(*) from keyword_docsize where id in :rows"
+        rows = [ws << _SHIFT | id_ for id_ in ids]
+        found = self._connection.execute(*_prepared(find, {"rows": rows})).fetchall()
+        return int(str(found[0][0]))
+
     def vectors(self, ws: int, ids: Sequence[int]) -> list[Vector]:
         find = "select data from embedding where ws = :ws and id in :ids order by id"
         return [np.frombuffer(row[0], "<f4") for row in self.all(find, ws=ws, ids=list(ids))]
