@@ -593,3 +593,11 @@ def test_a_proof_is_written_signed_and_checked_without_the_database(filled, tmp_
     file.write_text("no proof")
     filled("verify-receipt", file, code=USAGE)
     filled("verify-receipt", tmp_path / "none", code=USAGE)
+
+
+def test_the_audit_chain_is_listed_and_pruned(filled):
+    filled("forget", "--yes", PHONE)
+    assert "erase" in filled("audit").stdout
+    kept = data(filled("audit", "--prune", "30", "--json"))
+    assert (kept["pruned"], kept["entries"][0]["action"]) == (0, "erase")
+    filled("audit", "--prune", "0", code=USAGE)

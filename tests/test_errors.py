@@ -27,6 +27,7 @@ import dellm
 from dellm import (
     Answers,
     Atom,
+    Audit,
     Body,
     Checkpoint,
     Checkpoints,
@@ -258,6 +259,10 @@ VERBS: dict[str, dict[str, Any]] = {
     "answers.find": {"question": "text?", "context": [1], "thread": "t", "by": "exact"},
     "answers.sweep": {},
     "answers.clear": {"scope": "s"},
+    "audit.prune": {"keep_days": 30},
+    "audit.trace": {"minutes": 1},
+    "audit.traces": {},
+    "audit.end_trace": {},
     "guards.lift": {"receipt": 1},
     "guards.always": {"on": True},
     "exposures.of": {"ids": [1]},
@@ -375,6 +380,7 @@ WRONG: tuple[Any, ...] = (
 
 GROUPS: dict[str, type] = {
     "answers": Answers,
+    "audit": Audit,
     "checkpoints": Checkpoints,
     "conversations": Conversations,
     "elsewhere": Elsewhere,

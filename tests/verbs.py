@@ -16,6 +16,7 @@ from lines import loaded, nothing, run, said, state
 from dellm import (
     Answers,
     Atom,
+    Audit,
     Checkpoints,
     Conversations,
     DellmError,
@@ -53,6 +54,7 @@ NOT_OF_A_WORKSPACE = {
 GROUPS = {
     *(
         "answers",
+        "audit",
         "checkpoints",
         "conversations",
         "elsewhere",
@@ -70,6 +72,7 @@ def public_verbs() -> set[str]:
     own = {name for name in dir(Memory) if not name.startswith("_")}
     grouped = {f"checkpoints.{name}" for name in dir(Checkpoints) if not name.startswith("_")}
     grouped |= {f"answers.{name}" for name in dir(Answers) if not name.startswith("_")}
+    grouped |= {f"audit.{name}" for name in dir(Audit) if not name.startswith("_")}
     grouped |= {f"items.{name}" for name in dir(Items) if not name.startswith("_")}
     grouped |= {f"elsewhere.{name}" for name in dir(Elsewhere) if not name.startswith("_")}
     grouped |= {f"facts.{name}" for name in dir(Facts) if not name.startswith("_")}
@@ -350,6 +353,10 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
     ],
     "answers.sweep": lambda m, _: m.answers.sweep(),
     "answers.clear": lambda m, _: [m.answers.clear("a"), m.answers.clear()],
+    "audit.prune": lambda m, _: m.audit.prune(1),
+    "audit.trace": lambda m, _: [m.audit.trace(1), each(m.context, THREADS)],
+    "audit.traces": lambda m, _: m.audit.traces(),
+    "audit.end_trace": lambda m, _: m.audit.end_trace(),
     "guards.lift": lambda m, foreign: each(m.guards.lift, (foreign, 1, 99)),
     "guards.always": lambda m, _: m.guards.always(),
     "exposures.note": lambda m, _: m.exposures.note(list(IDS), model="zanzibar/m"),

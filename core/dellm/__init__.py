@@ -46,6 +46,7 @@ from .verify import VerifyReport
 if TYPE_CHECKING:
     from .answers import Answers
     from .assistant import Assistant
+    from .auditing import Audit
     from .bodies import Body
     from .cells import Atom, Cell, Fields, Literal, Many, Place, Sources, Stored, Version, Wrapped
     from .checkpoint_drafts import Checkpoint, TaskWrite
@@ -91,6 +92,7 @@ _LATER = {
     "fact_reading": ("Fact",),
     "fact_rules": ("RuleExtractor",),
     "facts": ("Facts",),
+    "auditing": ("Audit",),
     "guards": ("Guard", "Guards"),
     "exposures": ("Exposure", "Exposures", "Queries"),
     "providers": ("Provider", "Providers"),
@@ -114,6 +116,7 @@ __all__ = [
     "Answers",
     "Assistant",
     "Atom",
+    "Audit",
     "Body",
     "Cell",
     "Checked",

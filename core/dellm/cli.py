@@ -12,6 +12,7 @@ import typer
 
 from dellm.commands import (
     adopt,
+    auditing,
     entering,
     forgetting,
     remembering,
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # they would show what is stored
     add_completion=False,
 )
-for group in (talking, remembering, forgetting, vouching, entering, adopt, weighing):
+for group in (talking, remembering, forgetting, vouching, auditing, entering, adopt, weighing):
     group.register(app)
 
 

@@ -75,6 +75,7 @@ class Engine:
         self.standing: dict[
             str, Standing
         ] = {}  # how workspaces were left by the last write of here
+        self.traced: dict[str, int] = {}  # until when contexts of a workspace are traced
         self._origin: str | None = None
         self._scopes: dict[str, Scope] = {}
         self.entering = Entering(

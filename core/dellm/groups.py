@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from .answers import Answers
+from .auditing import Audit
 from .checkpoints import Checkpoints
 from .conversations import Conversations
 from .elsewhere import Elsewhere
@@ -57,6 +58,11 @@ class Groups(Recall):
     def guards(self) -> Guards:
         """What is kept from coming in again after a forget with a guard; call it for a list."""
         return Guards(self._engine, self.id)
+
+    @property
+    def audit(self) -> Audit:
+        """The audit chain of this workspace, and how long it is kept; call it for the entries."""
+        return Audit(self._engine, self.id)
 
     @property
     def exposures(self) -> Exposures:

@@ -2,7 +2,8 @@
 
 An entry says what was done to which ids, never what they held, so its digest needs no key. It is
 appended in the transaction of the change it reports, while the workspace's row is locked, so the
-chain has neither gaps nor forks.
+chain has neither gaps nor forks. The workspace keeps both ends: the digest of the last entry that
+was pruned, from which the rest still verifies, and that of the newest one.
 """
 
 from __future__ import annotations
@@ -46,13 +47,41 @@ def append(tx: Tx, ws: int, action: str, body: Mapping[str, Any], at: int) -> Le
         previous=previous,
         digest=digest,
     )
+    tx.later(
+        "update workspace set audit_to = :seq, audit_head = :digest where ws = :ws",
+        ws=ws,
+        seq=seq + 1,
+        digest=digest,
+    )
     return LedgerEntry(seq + 1, at, action, body, previous, digest)
 
 
 def head(tx: Tx, ws: int) -> tuple[int, str]:
-    """Return (number, digest) of the newest entry; (0, GENESIS) of an empty chain."""
+    """Return (number, digest) of the newest entry; (0, GENESIS) of a chain that never had one."""
     row = tx.one("select seq, digest from ledger where ws = :ws order by seq desc limit 1", ws=ws)
-    return (0, GENESIS) if row is None else (row[0], row[1])
+    return anchor(tx, ws) if row is None else (row[0], row[1])
+
+
+def anchor(tx: Tx, ws: int) -> tuple[int, str]:
+    """Return (number, digest) of the last entry that was pruned; (0, GENESIS) where none was."""
+    row = tx.one("select audit_from, audit_anchor from workspace where ws = :ws", ws=ws)
+    return (0, GENESIS) if row is None or row[1] is None else (int(row[0]), str(row[1]))
+
+
+def prune(tx: Tx, ws: int, to: int, at: int) -> int:
+    """Remove the entries up to number `to`, and say so in the chain; return how many went."""
+    last = entry(tx, ws, to)
+    if last is None:
+        return 0
+    gone = tx.run("delete from ledger where ws = :ws and seq <= :to", ws=ws, to=to)
+    tx.run(
+        "update workspace set audit_from = :to, audit_anchor = :digest where ws = :ws",
+        ws=ws,
+        to=to,
+        digest=last.digest,
+    )
+    append(tx, ws, "prune", {"to": to, "entries": gone, "digest": last.digest}, at)
+    return gone
 
 
 def entries(tx: Tx, ws: int, action: str | None = None, after: int = 0) -> list[LedgerEntry]:
@@ -104,8 +133,12 @@ def written(tx: Tx, ws: int, seq: int) -> dict[str, Any] | None:
 
 
 def broken_at(tx: Tx, ws: int) -> int | None:
-    """Return the number of the first entry that does not follow from the one before, or None."""
-    expected, previous = 1, GENESIS
+    """Return the number of the first entry that does not follow from the one before, or None.
+
+    One more than the newest entry's where the newest ones are missing.
+    """
+    pruned, previous = anchor(tx, ws)
+    expected = pruned + 1
     rows = tx.all(
         "select seq, at, action, body, previous, digest from ledger where ws = :ws order by seq",
         ws=ws,
@@ -115,7 +148,10 @@ def broken_at(tx: Tx, ws: int) -> int | None:
         if not good or digest != digest_of(seq, at, action, body, before):
             return int(seq)
         expected, previous = seq + 1, digest
-    return None
+    row = tx.one("select audit_to, audit_head from workspace where ws = :ws", ws=ws)
+    if row is None or row[0] is None or tuple(row) == (expected - 1, previous):
+        return None
+    return expected
 
 
 def digest_of(seq: int, at: int, action: str, body: str, previous: str) -> str:

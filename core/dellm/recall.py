@@ -21,6 +21,7 @@ from . import (
     receipts,
     search,
     storing,
+    tracing,
     values,
     verify,
 )
@@ -117,6 +118,7 @@ class Recall:
         with self._engine.reading(self.id) as (tx, bound):
             found = contexts.choose(tx, bound, asked, thread, choice, self._now())
         self._engine.readers.tell(self.id, found.ids)
+        tracing.note(self._engine, self.id, found)
         return found
 
     def _query(self, text: str, *, vectors: bool) -> contexts.Query:

@@ -134,6 +134,8 @@ class Receipt:
 def read(tx: Tx, ws: int, workspace: str, number: int) -> Receipt:
     """Return a receipt by its number; NotFound when the chain has no such forget."""
     entry = ledger.entry(tx, ws, number)
+    if entry is None and 0 < number <= ledger.anchor(tx, ws)[0]:
+        raise NotFound(f"Receipt {number} was pruned from the audit chain, as it was asked to be.")
     if entry is None or entry.action not in FORGETS:
         raise NotFound(f"There is no receipt {number} in this workspace.")
     return _as_of_now(tx, ws, entry, from_entry(entry, workspace, scrubbed(tx, ws, number)))

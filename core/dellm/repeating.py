@@ -28,7 +28,7 @@ def receipt_of(tx: Tx, scope: Scope, plan: Plan) -> Receipt | None:
         # Two predicates cannot be told apart, nor can two empty plans kept at rest.
         if number is None and not callable(asked.where) and asked.matched is None:
             number = _by_digest(tx, scope, _request_key(scope, plan))
-    if number is None:
+    if number is None or ledger.entry(tx, scope.ws, number) is None:  # its entry may be pruned
         return None
     receipt = receipts.read(tx, scope.ws, scope.name, number)
     return None if _undone(tx, scope, receipt) else receipt

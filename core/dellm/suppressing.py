@@ -60,15 +60,32 @@ def withheld(tx: Tx, ws: int) -> set[int]:
     return _with_versions(ledger.entries(tx, ws, "redact"), held) if held else held
 
 
+def open_since(tx: Tx, ws: int) -> list[int]:
+    """Return the numbers of the suppressions that were not undone and still hold a record back."""
+    chain = ledger.entries(tx, ws, "suppress")
+    taken = _taken(chain + ledger.entries(tx, ws, "restore")) if chain else {}
+    there = (
+        tx.all("select id from record where ws = :ws and status in (1, 2)", ws=ws) if taken else []
+    )
+    left = {row[0] for row in there}
+    redacted = ledger.entries(tx, ws, "redact")
+    return [seq for seq, ids in taken.items() if _with_versions(redacted, ids) & left]
+
+
 def _held(chain: Iterable[LedgerEntry]) -> set[int]:
     """Return what the suppressions of a chain took that were not undone in it."""
+    return {id_ for ids in _taken(chain).values() for id_ in ids}
+
+
+def _taken(chain: Iterable[LedgerEntry]) -> dict[int, list[int]]:
+    """Return the records of each suppression that was not undone in a chain, by its number."""
     taken: dict[int, list[int]] = {}
     for entry in chain:
         if entry.action == "suppress":
             taken[entry.seq] = entry.body["ids"]
         elif entry.action == "restore":
             taken.pop(entry.body["receipt"], None)
-    return {id_ for ids in taken.values() for id_ in ids}
+    return taken
 
 
 def _only_suppressed_by(tx: Tx, ws: int, receipt: Receipt) -> list[int]:
