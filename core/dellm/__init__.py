@@ -22,6 +22,8 @@ from .errors import (
     NotFound,
     NothingMatched,
     PlanChanged,
+    PolicyError,
+    PolicyRefused,
     PreviewRequired,
     SchemaError,
     SelectorError,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from .item_search import Item
     from .items import Items, Keep
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
+    from .policy import By, Decision, Policy, Retention
     from .providers import Provider, Providers
     from .requests import Request, RequestKind, recognise
     from .restoring import Held, Loaded, StoredWrite
@@ -95,6 +98,7 @@ _LATER = {
     "auditing": ("Audit",),
     "guards": ("Guard", "Guards"),
     "exposures": ("Exposure", "Exposures", "Queries"),
+    "policy": ("By", "Decision", "Policy", "Retention"),
     "providers": ("Provider", "Providers"),
     "item_search": ("Item",),
     "items": ("Items", "Keep"),
@@ -118,6 +122,7 @@ __all__ = [
     "Atom",
     "Audit",
     "Body",
+    "By",
     "Cell",
     "Checked",
     "Checkpoint",
@@ -128,6 +133,7 @@ __all__ = [
     "Conversations",
     "CredentialRefused",
     "DatabaseClosed",
+    "Decision",
     "DellmError",
     "DerivationError",
     "Disclosure",
@@ -174,6 +180,9 @@ __all__ = [
     "Place",
     "Plan",
     "PlanChanged",
+    "Policy",
+    "PolicyError",
+    "PolicyRefused",
     "PreviewRequired",
     "Proof",
     "Proposed",
@@ -187,6 +196,7 @@ __all__ = [
     "Reply",
     "Request",
     "RequestKind",
+    "Retention",
     "RuleExtractor",
     "Said",
     "Saying",

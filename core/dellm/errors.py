@@ -73,6 +73,23 @@ class InvalidInput(DellmError):
     remedy = "Correct the argument."
 
 
+class PolicyError(InvalidInput):
+    """A policy that cannot be read; `line` is that of the mistake, None where it is in no text."""
+
+    remedy = "Correct the policy; docs/policy.md and data/policy.toml show its form."
+
+    def __init__(self, what: str, *, line: int | None = None) -> None:
+        """Keep the line of the mistake."""
+        super().__init__(what)
+        self.line = line
+
+
+class PolicyRefused(DellmError):
+    """The workspace's policy does not allow what was asked."""
+
+    remedy = "Ask as somebody who may, or have the workspace's policy changed."
+
+
 class EmbedderError(DellmError):
     """Search by meaning is not possible: no embedder, a wrong answer from it, or another model's vectors."""
 

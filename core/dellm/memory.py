@@ -64,6 +64,10 @@ class Details(TypedDict, total=False):
     created_at: Any
     model: str | None
     copy_of: int | None
+    retention: str | None
+    created_by: str | None
+    basis: str | None
+    source: str | None
 
 
 class Memory(Deriving, WaitingRoom):

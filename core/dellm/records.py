@@ -168,7 +168,9 @@ class Draft:
     """What a caller hands in to be remembered; `metadata` must have a JSON form.
 
     `copy_of` names a record of the same content; the two then go together. What is `quarantined` is
-    out of every read, search and index until it is confirmed: see waiting_room.
+    out of every read, search and index until it is confirmed: see waiting_room. `retention` names a
+    class of the policy, `created_by` and `basis` are words of governance, and `source` is what the
+    caller calls the event that it came from; see governed.
     """
 
     text: str = field(repr=False)
@@ -188,6 +190,10 @@ class Draft:
     place: int | None = None
     copy_of: int | None = None
     quarantined: bool = False
+    retention: str | None = None
+    created_by: str | None = None
+    basis: str | None = None
+    source: str | None = field(default=None, repr=False)
 
 
 class Edge(NamedTuple):

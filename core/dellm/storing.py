@@ -15,6 +15,7 @@ from .arguments import check_choice, check_flag, check_mapping, check_text, chec
 from .database import Scope, Tx
 from .encoding import dump_json, encode
 from .errors import ContextForgotten, InvalidInput
+from .governance import BASES, CREATORS
 from .records import HIDDEN, KINDS, Draft, Record, Status, from_micros, to_micros
 from .terms import terms
 
@@ -68,15 +69,22 @@ _details = attrgetter(
     "metadata",
     "created_at",
     "retention_until",
+    "retention",
+    "created_by",
+    "basis",
+    "source",
     "quarantined",
 )
-_UNSAID = (*(None,) * 10, False)
+_UNSAID = (*(None,) * 14, False)
 
 
 def _check_details(draft: Draft) -> None:
-    for name in ("framework_id", "subject", "purpose", "sensitivity", "model"):
+    for name in ("framework_id", "subject", "purpose", "sensitivity", "model", "retention", "source"):
         if (value := getattr(draft, name)) is not None:
             check_text(value, f"{name}=")
+    for name, words in (("created_by", CREATORS), ("basis", BASES)):
+        if (word := getattr(draft, name)) is not None:
+            check_choice(word, words, f"{name}=")
     for name in ("place", "copy_of"):
         if (number := getattr(draft, name)) is not None:
             check_whole(number, f"{name}=")
