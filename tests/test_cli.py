@@ -601,3 +601,17 @@ def test_the_audit_chain_is_listed_and_pruned(filled):
     kept = data(filled("audit", "--prune", "30", "--json"))
     assert (kept["pruned"], kept["entries"][0]["action"]) == (0, "erase")
     filled("audit", "--prune", "0", code=USAGE)
+
+
+# --- restore-check ---
+
+
+def test_a_restored_database_is_checked_by_its_journal(filled, tmp_path, monkeypatch):
+    monkeypatch.setenv("DELLM_JOURNAL", str(tmp_path / "journal"))
+    backup = (tmp_path / "memory.db").read_bytes()
+    filled("forget", "--yes", PHONE)
+    (tmp_path / "memory.db").write_bytes(backup)
+    assert "older than its journal" in filled("show", code=FAILED).stderr
+    assert "erased again" in filled("restore-check", tmp_path / "journal").stdout
+    assert PHONE not in filled("export").stdout
+    assert data(filled("restore-check", tmp_path / "journal", "--json"))["lost"] == 0

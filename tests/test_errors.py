@@ -186,6 +186,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "forget": {"what": "kept"},
     "restore": {"receipt": None},
     "scrub": {},
+    "restore_check": {},
     "bind_login": {"login": "nobody"},
     "context": {"query": "text"},
     "search": {"query": "text"},
@@ -437,6 +438,8 @@ def test_a_wrong_type_in_any_argument_is_an_error_of_ours_or_harmless(
         "credentials",
         "guards",
         "guard_days",
+        "journal",
+        "unchecked",
     ],
 )
 def test_a_wrong_type_at_opening_is_an_error_of_ours(sqlite_url: str, name: str) -> None:

@@ -168,6 +168,7 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     "graph": lambda m, _: [m.graph(), m.graph(list(IDS)), m.graph().dot()],
     "receipt": lambda m, _: each(m.receipt, range(9)),
     "proof": lambda m, _: each(m.proof, range(9)),
+    "restore_check": lambda m, _: attempted(m.restore_check),
     "receipts": lambda m, _: [m.receipts(), m.guards()],
     "ledger": lambda m, _: m.ledger(),
     "scan": lambda m, _: m.scan("zanzibar", files=False),

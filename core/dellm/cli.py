@@ -16,6 +16,7 @@ from dellm.commands import (
     entering,
     forgetting,
     remembering,
+    restoring,
     talking,
     vouching,
     weighing,
@@ -28,7 +29,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # they would show what is stored
     add_completion=False,
 )
-for group in (talking, remembering, forgetting, vouching, auditing, entering, adopt, weighing):
+for group in (
+    talking,
+    remembering,
+    forgetting,
+    vouching,
+    auditing,
+    restoring,
+    entering,
+    adopt,
+    weighing,
+):
     group.register(app)
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from .entry import Entering
 from .errors import InvalidInput, SchemaError
+from .journal import Journal
 
 Row = tuple[Any, ...]
 Vector = NDArray[np.float32]
@@ -52,13 +53,15 @@ class Scope:
     """The workspace a transaction works in.
 
     `ws` is its number (0 = not created yet, so that every read finds nothing) and `secret` the
-    key of its digests. `entering` is asked of everything that is stored.
+    key of its digests. `entering` is asked of everything that is stored; `journal` is told of every
+    forget.
     """
 
     name: str
     ws: int
     secret: bytes = field(default=b"", repr=False)
     entering: Entering = field(default=Entering(), repr=False, compare=False)
+    journal: Journal | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

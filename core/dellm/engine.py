@@ -5,17 +5,19 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
+from . import journaling
 from .database import Clock, Database, Scope, Tx, now
 from .desk import Standing
 from .embedding import Embedder
 from .encoding import encode
 from .entry import Entering
-from .errors import InvalidInput
+from .errors import InvalidInput, RestoreCheckNeeded, StorageError
+from .journal import Journal
 from .listening import Listeners
 from .providers import SHIPPED, Providers
 from .sequences import Tips
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from .summarising import Summariser
 
 SCRUB_BELOW = 16 << 20
+UNCHECKED = ("refuse", "serve")
 YEAR = 365 * 24 * 3600 * 1_000_000
 _OPENED = count(1)
 
@@ -41,6 +44,8 @@ class Options:
     `credentials`: what is done with keys, passwords and the like that come in, of entry.POLICIES.
     `guards`: what is done with what was forgotten under a guard, of entry.GUARDED, and `guard_for`
     how many microseconds a guard lasts; None for ever.
+    `journal`: where forgets are written down besides; `unchecked`: whether a workspace whose database
+    is older than that is used, of UNCHECKED.
     """
 
     scrub_below: int = SCRUB_BELOW
@@ -51,6 +56,8 @@ class Options:
     guard_for: int | None = YEAR
     clock: Clock = field(default=now, repr=False)
     providers: Providers = SHIPPED
+    journal: Journal | None = field(default=None, repr=False)
+    unchecked: str = "refuse"
 
 
 class Engine:
@@ -76,6 +83,7 @@ class Engine:
             str, Standing
         ] = {}  # how workspaces were left by the last write of here
         self.traced: dict[str, int] = {}  # until when contexts of a workspace are traced
+        self._old: set[str] = set()  # workspaces whose database is older than the journal
         self._origin: str | None = None
         self._scopes: dict[str, Scope] = {}
         self.entering = Entering(
@@ -113,14 +121,38 @@ class Engine:
                 known = self._create(name)
             if known is None:
                 return Scope(name, 0)
+            self._compare(known)
             with self._guard:
                 self._scopes[name] = known
         return known
 
+    def _compare(self, scope: Scope) -> None:
+        """Note whether the workspace's database is older than the journal."""
+        journal = self.options.journal
+        if journal is not None and journaling.notice(self.database, journal, scope):
+            self._old.add(scope.name)
+
+    def checked(self, name: str) -> None:
+        """Say that a workspace has nothing any more that its journal says is gone."""
+        self._old.discard(name)
+
+    @contextmanager
+    def checking(self) -> Iterator[None]:
+        """Let this thread use workspaces that are older than their journal."""
+        self._here.checking = True
+        try:
+            yield
+        finally:
+            self._here.checking = False
+
     def _find(self, name: str) -> Scope | None:
         with self.database.transaction(Scope(name, 0)) as tx:
             row = tx.one("select ws, secret from workspace where name = :name", name=encode(name))
-        return None if row is None else Scope(name, row[0], bytes(row[1]), self.entering)
+        return (
+            None
+            if row is None
+            else Scope(name, row[0], bytes(row[1]), self.entering, self.options.journal)
+        )
 
     def _create(self, name: str) -> Scope | None:
         with self.database.transaction(Scope(name, 0), write=True) as tx:
@@ -137,7 +169,7 @@ class Engine:
     def reading(self, name: str, *, owner: bool = False) -> Iterator[tuple[Tx, Scope]]:
         """Open a read snapshot of the workspace."""
         with self._alone():
-            scope = self.scope(name)
+            scope = self._usable(name)
             with self.database.transaction(scope, owner=owner) as tx:
                 yield tx, scope
 
@@ -145,9 +177,19 @@ class Engine:
     def writing(self, name: str, *, durable: bool = False) -> Iterator[tuple[Tx, Scope]]:
         """Open a write transaction of the workspace, creating its row at the first one."""
         with self._alone():
-            scope = self.scope(name, create=True)
-            with self.database.transaction(scope, write=True, durable=durable) as tx:
+            scope = self._usable(name, create=True)
+            with (
+                _journalled(self.options.journal),
+                self.database.transaction(scope, write=True, durable=durable) as tx,
+            ):
                 yield tx, scope
+
+    def _usable(self, name: str, *, create: bool = False) -> Scope:
+        scope = self.scope(name, create=create)
+        refused = name in self._old and self.options.unchecked == "refuse"
+        if refused and not getattr(self._here, "checking", False):
+            raise RestoreCheckNeeded("The database is older than its journal.")
+        return scope
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -162,3 +204,17 @@ class Engine:
             yield
         finally:
             self._here.busy = False
+
+
+@contextmanager
+def _journalled(journal: Journal | None) -> Iterator[None]:
+    """Have the journal say what became of the transaction inside."""
+    committed = False
+    try:
+        yield
+        committed = True
+    finally:
+        if journal is not None:
+            # What it cannot mark it looks up in the chain when the memory is opened again.
+            with suppress(StorageError):
+                journal.settle(committed=committed)

@@ -90,6 +90,12 @@ class PolicyRefused(DellmError):
     remedy = "Ask as somebody who may, or have the workspace's policy changed."
 
 
+class RestoreCheckNeeded(DellmError):
+    """The database is older than its journal: what was forgotten since may be there again."""
+
+    remedy = "Run memory.restore_check() or `dellm restore-check JOURNAL`, then try again."
+
+
 class EmbedderError(DellmError):
     """Search by meaning is not possible: no embedder, a wrong answer from it, or another model's vectors."""
 

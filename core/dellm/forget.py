@@ -23,6 +23,7 @@ from . import (
     guarding,
     hiding,
     item_rows,
+    journaling,
     ledger,
     planning,
     rebuilding,
@@ -126,6 +127,7 @@ def _again(tx: Tx, scope: Scope, plan: Plan, look: Look) -> Plan:
 def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     """Do what a plan says that was made in this transaction, after the lock; return the receipt."""
     number = ledger.head(tx, scope.ws)[0] + 1
+    known = journaling.identities(tx, scope, plan.ids) if scope.journal else {}
     redacted: dict[int, int] = {}
     anew: dict[int, int] = {}
     later: list[int] = []
@@ -159,6 +161,8 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         "digest": plan.digest,
     }
     entry = ledger.append(tx, scope.ws, plan.mode, body, terms.look.at)
+    if scope.journal is not None:
+        journaling.write(scope, scope.journal, entry, known)
     until = terms.look.at + terms.repeat_for
     repeating.remember(tx, scope, plan, entry.seq, terms.look.at, until)
     return receipts.from_entry(entry, scope.name, set())

@@ -18,6 +18,7 @@ from . import (
     planning,
     receipts,
     regenerating,
+    restore_check,
     scrub,
     sequences,
     storing,
@@ -36,10 +37,11 @@ from .arguments import (
 from .database import Clock, Scope, Tx, now, open_database, without_password
 from .deriving import Deriving
 from .embedding import Embedder, resolve
-from .engine import SCRUB_BELOW, Engine, Options
+from .engine import SCRUB_BELOW, UNCHECKED, Engine, Options
 from .entry import GUARDED, POLICIES, lasting
 from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .executing import rebuild_and_execute
+from .journal import journal_at
 from .plan import STRICT, Plan, Reach, refuse_others
 from .previews import Selection
 from .providers import SHIPPED, Providers
@@ -86,6 +88,8 @@ class Memory(Deriving, WaitingRoom):
         guard_days: int | None = 365,
         providers: str | Path | None = None,
         credentials: str = "redact",
+        journal: str | Path | None = None,
+        unchecked: str = "refuse",
     ) -> Self:
         """Open (and create or migrate) the memory at a path, ":memory:" or "postgresql://...".
 
@@ -97,7 +101,9 @@ class Memory(Deriving, WaitingRoom):
         like that come in are stored as "[credential]" ("redact"), kept out of use until confirmed
         ("quarantine"), an error ("refuse") or stored as they are ("allow"). `guards`: whether what
         comes in again after a forget with a guard is stored redacted ("redact") or waits for
-        confirmation ("quarantine"); `guard_days`: how long, None for ever.
+        confirmation ("quarantine"); `guard_days`: how long, None for ever. `journal`: a file, kept
+        apart from the database and its backups, that says what was forgotten; where the database is
+        older than it, reads are refused until restore_check ("refuse") or not ("serve"): `unchecked`.
         Raises StorageError, SchemaError, EmbedderError, InvalidInput.
         """
         check_whole(scrub_below, "scrub_below=")
@@ -105,6 +111,7 @@ class Memory(Deriving, WaitingRoom):
         check_callable(clock, "clock=")
         check_choice(credentials, POLICIES, "credentials=")
         check_choice(guards, GUARDED, "guards=")
+        check_choice(unchecked, UNCHECKED, "unchecked=")
         table = SHIPPED if providers is None else Providers(providers)
         options = Options(
             scrub_below,
@@ -114,6 +121,8 @@ class Memory(Deriving, WaitingRoom):
             guards=guards,
             guard_for=lasting(guard_days),
             providers=table,
+            journal=journal_at(journal),
+            unchecked=unchecked,
         )
         chosen = resolve(embedder)
         engine = Engine(open_database(url), chosen, options, without_password(url))
@@ -342,6 +351,14 @@ class Memory(Deriving, WaitingRoom):
         if progress is not None:
             check_callable(progress, "progress=")
         return scrub.scrub(self._engine, self.id, progress)
+
+    def restore_check(self) -> restore_check.RestoreReport:
+        """Erase again, in every workspace, what the journal says is gone and a restore brought back.
+
+        Safe to repeat, and to break off. Each is a forget with a receipt. Raises UnsupportedHere for a
+        memory that was opened without a journal, StorageError for a damaged one.
+        """
+        return restore_check.check(self, self._engine)
 
     def bind_login(self, login: str) -> None:
         """Let a PostgreSQL login role read this workspace, and no other, with SQL of its own.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import erasing, fact_rows, item_rows, ledger
+from . import erasing, fact_rows, item_rows, journaling, ledger
 from .database import Scope, Tx
 from .ledger import LedgerEntry
 from .plan import Plan
@@ -44,6 +44,8 @@ def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
     )
     back = sorted(row[0] for row in rows)
     fact_rows.settle_records(tx, scope.ws, back)
+    if scope.journal is not None:
+        journaling.lift(scope, scope.journal, ledger.entry(tx, scope.ws, receipt.number))
     ledger.append(tx, scope.ws, "restore", {"receipt": receipt.number, "ids": back}, at)
     return back
 

@@ -56,6 +56,12 @@ class Session:
         str,
         typer.Option(envvar="DELLM_REGION", help="Whose phone numbers need no country code."),
     ] = "US"
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DELLM_JOURNAL", help="File that says what was forgotten; see backups."
+        ),
+    ] = None
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False
 
     @contextmanager
@@ -67,7 +73,9 @@ class Session:
                 "There is no memory at the path given.", remedy="Pass --db, or set DELLM_DB."
             )
         embedder = None if self.embedder == "none" else self.embedder
-        with Memory.open(self.db, embedder=embedder, region=self.region) as memory:
+        with Memory.open(
+            self.db, embedder=embedder, region=self.region, journal=self.journal
+        ) as memory:
             yield memory.workspace(self.workspace)
 
     @property
