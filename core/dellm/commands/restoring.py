@@ -18,10 +18,12 @@ def register(app: typer.Typer) -> None:
 
 def restore_check(
     session: Session,
-    journal: Annotated[Path, typer.Argument(help="The journal that the memory is opened with.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="JOURNAL", help="The journal that the memory is opened with.")
+    ],
 ) -> int:
     """Erase again what a journal says is gone and a backup brought back. Exit code 1: some is held."""
-    with replace(session, journal=str(journal)).opened() as memory:
+    with replace(session, journal=str(path)).opened() as memory:
         report = memory.restore_check()
     session.give(report.to_json(), str(report))
     return DONE if report.ok else NOTHING
