@@ -65,6 +65,44 @@ def test_options_are_sent_only_where_they_are_set():
         assert server.requests[0]["max_tokens"] == 5
 
 
+@pytest.mark.parametrize(
+    ("name", "reasons"),
+    [
+        ("gpt-5-nano", True),
+        ("gpt-5-nano-2025-08-07", True),
+        ("openai/o3-mini", True),
+        ("gpt-5-chat-latest", False),
+        ("gpt-4.1-nano", False),
+        ("gpt-4o-mini", False),
+        ("olmo-2", False),
+    ],
+)
+def test_a_model_that_reasons_is_sent_no_temperature_and_its_own_bound(name, reasons):
+    with OpenAIServer() as server:
+        OpenAIModel(name, base_url=server.url, api_key="k", max_tokens=9).complete(user("hi"))
+    sent = server.requests[0]
+    assert ("temperature" in sent, "max_tokens" in sent) == (not reasons, not reasons)
+    assert sent.get("max_completion_tokens") == (9 if reasons else None)
+
+
+def test_whether_a_model_reasons_and_how_hard_can_be_said():
+    with OpenAIServer() as server:
+        remote(server, reasoning=True, reasoning_effort="low").complete(user("hi"))
+        OpenAIModel("gpt-5", base_url=server.url, api_key="k", reasoning=False).complete(user("x"))
+    assert "temperature" not in server.requests[0]
+    assert server.requests[0]["reasoning_effort"] == "low"
+    assert server.requests[1]["temperature"] == 0
+
+
+def test_what_decides_on_an_answer_can_be_read():
+    model = OpenAIModel("m", base_url="http://localhost:1/v1/", api_key="k", max_tokens=3)
+    assert model.base_url == "http://localhost:1/v1"
+    assert model.options == {"model": "m", "temperature": 0, "max_tokens": 3}
+    embedder = OpenAIEmbedder("e", base_url="http://localhost:1/v1", api_key="k", dimensions=64)
+    assert embedder.base_url == model.base_url
+    assert embedder.options == {"model": "e", "dimensions": 64}
+
+
 @pytest.mark.parametrize("fault", ["429", "500", "drop", "truncated"])
 def test_a_passing_fault_is_tried_again(fault):
     with OpenAIServer(faults=[fault]) as server:

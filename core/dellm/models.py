@@ -33,6 +33,8 @@ DEFAULT_OPENAI_MODEL = "gpt-4.1-nano"
 MEMORY_OPEN, MEMORY_CLOSE = "<memory>", "</memory>"
 _MARKS = ((MEMORY_OPEN, MEMORY_CLOSE), (f"{PAST}:\n", f"\n\n{TASK}:\n"))
 
+# By name, as no endpoint tells; a router writes the maker's name before it.
+_REASONING = re.compile(r"(?:.*/)?(?:o\d|gpt-(?:[5-9]|\d\d))(?!.*chat)")
 _ACCEPTED = '"openai:MODEL", "local", "extractive", None, or a Model object'
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?!\s|$)[^.!?\n]+)*[.!?]*")
 _WORD = re.compile(r"\w+")
@@ -60,8 +62,13 @@ class OpenAIModel:
     """A chat model behind an OpenAI-compatible endpoint.
 
     `timeout` is in seconds for each try, `retries` are made with growing pauses after 429, 5xx and
-    connection faults, `max_tokens` bounds the answer. `temperature=None` leaves it to the endpoint,
-    as some models refuse any other value than their own.
+    connection faults, `max_tokens` bounds the answer. `temperature=None` leaves it to the endpoint.
+
+    A model that reasons (OpenAI's o series, and GPT-5 and later except the chat models) refuses any
+    temperature but its own and knows `max_completion_tokens` instead of `max_tokens`: it is sent no
+    temperature, and its bound, which counts the hidden reasoning too, under that name. Which models
+    do is told by their name; `reasoning` says it for others. `reasoning_effort` ("minimal", "low",
+    "medium", "high") is passed on as it is.
     """
 
     def __init__(
@@ -74,10 +81,18 @@ class OpenAIModel:
         timeout: float = 60.0,
         retries: int = 4,
         max_tokens: int | None = None,
+        reasoning: bool | None = None,
+        reasoning_effort: str | None = None,
     ) -> None:
         self.name = f"openai:{model}"
-        self._model = model
-        self._options: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
+        reasons = bool(_REASONING.match(model)) if reasoning is None else reasoning
+        said: dict[str, Any] = {
+            "model": model,
+            "temperature": None if reasons else temperature,
+            "max_completion_tokens" if reasons else "max_tokens": max_tokens,
+            "reasoning_effort": reasoning_effort,
+        }
+        self._options = {name: value for name, value in said.items() if value is not None}
         self._endpoint = OpenAIEndpoint(
             ModelError, base_url=base_url, api_key=api_key, timeout=timeout, retries=retries
         )
@@ -86,6 +101,16 @@ class OpenAIModel:
     def provider(self) -> str:
         """Host that gets to see the messages."""
         return self._endpoint.host
+
+    @property
+    def base_url(self) -> str:
+        """Address of the endpoint."""
+        return self._endpoint.base_url
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every request says besides its messages: the model and what was set for it."""
+        return dict(self._options)
 
     def complete(self, messages: Sequence[Mapping[str, str]], /) -> str:
         """Answer the messages.
@@ -102,9 +127,8 @@ class OpenAIModel:
         self._endpoint.close()
 
     def _request(self, client: OpenAI, messages: list[dict[str, str]]) -> object:
-        options = {name: value for name, value in self._options.items() if value is not None}
         body: Any = messages
-        answer = client.chat.completions.create(model=self._model, messages=body, **options)
+        answer = client.chat.completions.create(messages=body, **self._options)
         return answer.choices[0].message.content
 
 

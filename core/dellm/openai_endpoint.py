@@ -65,9 +65,14 @@ class OpenAIEndpoint:
         self._client: OpenAI | None = None
 
     @property
+    def base_url(self) -> str:
+        """Address that questions are sent to, without a slash at its end."""
+        return (self._base_url or _OPENAI).rstrip("/")
+
+    @property
     def host(self) -> str:
         """Host of the endpoint: who gets to see what is sent."""
-        return urlsplit(self._base_url or _OPENAI).hostname or "unknown"
+        return urlsplit(self.base_url).hostname or "unknown"
 
     def ask(self, question: Callable[[OpenAI], _Answer]) -> _Answer:
         """Return what `question` gets from the client; raise the fault, without content, if it can't.

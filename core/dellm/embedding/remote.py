@@ -67,6 +67,17 @@ class OpenAIEmbedder:
         return self._endpoint.host
 
     @property
+    def base_url(self) -> str:
+        """Address of the endpoint."""
+        return self._endpoint.base_url
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What decides on the vectors besides the texts: the model and the dimensions asked for."""
+        asked = self._asked_dimensions
+        return {"model": self._model} | ({} if asked is None else {"dimensions": asked})
+
+    @property
     def dimensions(self) -> int | None:
         """Length of a vector; None until the first answer, unless it was asked for."""
         return self._dimensions
@@ -122,12 +133,7 @@ class OpenAIEmbedder:
         return rows
 
     def _request(self, client: OpenAI, texts: list[str]) -> list[tuple[int, NDArray[np.float32]]]:
-        options: dict[str, Any] = {}
-        if self._asked_dimensions is not None:
-            options["dimensions"] = self._asked_dimensions
-        answer = client.embeddings.create(
-            model=self._model, input=texts, encoding_format="base64", **options
-        )
+        answer = client.embeddings.create(input=texts, encoding_format="base64", **self.options)
         found = [(item.index, _vector(item.embedding)) for item in answer.data]
         return sorted(found, key=lambda pair: pair[0])
 
