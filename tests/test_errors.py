@@ -42,6 +42,7 @@ from dellm import (
     Literal,
     Memory,
     Place,
+    Policies,
     Proposed,
     Saying,
     Summaries,
@@ -264,6 +265,9 @@ VERBS: dict[str, dict[str, Any]] = {
     "audit.trace": {"minutes": 1},
     "audit.traces": {},
     "audit.end_trace": {},
+    "governed": {"id_": 1},
+    "policies.current": {},
+    "policies.set": {"policy": None},
     "guards.lift": {"receipt": 1},
     "guards.always": {"on": True},
     "exposures.of": {"ids": [1]},
@@ -389,6 +393,7 @@ GROUPS: dict[str, type] = {
     "exposures": Exposures,
     "guards": Guards,
     "items": Items,
+    "policies": Policies,
     "summaries": Summaries,
 }
 
@@ -437,6 +442,7 @@ def test_a_wrong_type_in_any_argument_is_an_error_of_ours_or_harmless(
         "providers",
         "credentials",
         "guards",
+        "policy",
         "guard_days",
         "journal",
         "unchecked",

@@ -56,7 +56,7 @@ SCOPED = (
     *("item", "item_vector", "elsewhere", "hidden"),
     *("fact", "fact_end", "fact_key", "fact_seen", "fact_refused"),
     *("outsider", "exposure"),
-    *("rebuild_job", "rebuild_source", "guard"),
+    *("rebuild_job", "rebuild_source", "guard", "governed"),
 )
 
 

@@ -32,6 +32,8 @@ from dellm import (
     Many,
     Memory,
     Place,
+    Policies,
+    Policy,
     Proposed,
     Receipt,
     Record,
@@ -61,6 +63,7 @@ GROUPS = {
         "exposures",
         "facts",
         "guards",
+        "policies",
         "items",
         "summaries",
     ),
@@ -77,6 +80,7 @@ def public_verbs() -> set[str]:
     grouped |= {f"elsewhere.{name}" for name in dir(Elsewhere) if not name.startswith("_")}
     grouped |= {f"facts.{name}" for name in dir(Facts) if not name.startswith("_")}
     grouped |= {f"exposures.{name}" for name in dir(Exposures) if not name.startswith("_")}
+    grouped |= {f"policies.{name}" for name in dir(Policies) if not name.startswith("_")}
     grouped |= {f"guards.{name}" for name in dir(Guards) if not name.startswith("_")}
     grouped |= {f"conversations.{name}" for name in dir(Conversations) if not name.startswith("_")}
     grouped |= {f"summaries.{name}" for name in dir(Summaries) if not name.startswith("_")}
@@ -169,6 +173,8 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     "receipt": lambda m, _: each(m.receipt, range(9)),
     "proof": lambda m, _: each(m.proof, range(9)),
     "restore_check": lambda m, _: attempted(m.restore_check),
+    "governed": lambda m, _: each(m.governed, IDS),
+    "policies.current": lambda m, _: m.policies.current(),
     "receipts": lambda m, _: [m.receipts(), m.guards()],
     "ledger": lambda m, _: m.ledger(),
     "scan": lambda m, _: m.scan("zanzibar", files=False),
@@ -358,6 +364,10 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
     "audit.trace": lambda m, _: [m.audit.trace(1), each(m.context, THREADS)],
     "audit.traces": lambda m, _: m.audit.traces(),
     "audit.end_trace": lambda m, _: m.audit.end_trace(),
+    "policies.set": lambda m, _: [
+        m.policies.set(Policy.parse("[[rules]]\nname = 'zanzibar'\npurpose = 'zanzibar'")),
+        m.policies.set(None),
+    ],
     "guards.lift": lambda m, foreign: each(m.guards.lift, (foreign, 1, 99)),
     "guards.always": lambda m, _: m.guards.always(),
     "exposures.note": lambda m, _: m.exposures.note(list(IDS), model="zanzibar/m"),

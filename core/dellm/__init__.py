@@ -64,10 +64,12 @@ if TYPE_CHECKING:
     from .fact_reading import Fact
     from .fact_rules import RuleExtractor
     from .facts import Facts
+    from .governed import Artefacts, Governed
     from .guards import Guard, Guards
     from .item_search import Item
     from .items import Items, Keep
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
+    from .policies import Policies
     from .policy import By, Decision, Policy, Retention
     from .providers import Provider, Providers
     from .requests import Request, RequestKind, recognise
@@ -97,8 +99,10 @@ _LATER = {
     "fact_rules": ("RuleExtractor",),
     "facts": ("Facts",),
     "auditing": ("Audit",),
+    "governed": ("Artefacts", "Governed"),
     "guards": ("Guard", "Guards"),
     "exposures": ("Exposure", "Exposures", "Queries"),
+    "policies": ("Policies",),
     "policy": ("By", "Decision", "Policy", "Retention"),
     "providers": ("Provider", "Providers"),
     "item_search": ("Item",),
@@ -119,6 +123,7 @@ __getattr__ = lazily(__name__, _HOME)
 __all__ = [
     "STRICT",
     "Answers",
+    "Artefacts",
     "Assistant",
     "Atom",
     "Audit",
@@ -154,6 +159,7 @@ __all__ = [
     "Fields",
     "Foreign",
     "FullHistory",
+    "Governed",
     "Guard",
     "Guards",
     "HashingEmbedder",
@@ -181,6 +187,7 @@ __all__ = [
     "Place",
     "Plan",
     "PlanChanged",
+    "Policies",
     "Policy",
     "PolicyError",
     "PolicyRefused",

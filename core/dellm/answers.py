@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import exposures, guarding, indexing, provenance, reading, sequences, storing
+from . import exposures, governing, guarding, indexing, provenance, reading, sequences, storing
 from .arguments import check_choice, check_flag, check_number, check_text, whole_numbers
 from .cells import Atom, Sources
 from .database import R_USABLE, Scope, Tx, Vector
@@ -195,9 +195,10 @@ class Answers:
             tip: Tip | None = sequences.attach_context(
                 tx, scope, made[0].id, ids, thread, numbers.sequence, engine.tips
             )
+            given = governing.settled(tx, scope, made[0], numbers.governed)
         if tip is not None:
             engine.tips.note(scope.ws, thread, tip)
-        return made[0]
+        return given
 
     # what entries hold
 

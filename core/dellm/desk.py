@@ -19,6 +19,8 @@ class Standing:
     last_record: int
     last_sequence: int
     guards: int = 0  # the number of the workspace's guards, which moves with its generation
+    policy: int = 0  # that of its own policy, which does too
+    governed: int = 0  # see governing; what sets it stores a record
 
 
 @dataclass(slots=True)
@@ -41,12 +43,15 @@ class Desk:
     last_reserved: int
     last_record: int
     guards: int = 0
+    policy: int = 0
+    governed: int = 0
     noted: list[Tip] = field(default_factory=list)
 
     @property
     def standing(self) -> Standing:
         """How the workspace stands once this write is committed."""
-        return Standing(self.generation, self.last_record, self.last_reserved, self.guards)
+        last, reserved = self.last_record, self.last_reserved
+        return Standing(self.generation, last, reserved, self.guards, self.policy, self.governed)
 
     def take(self) -> int:
         """Return a sequence id reserved for this write; ids that are not used do no harm."""
@@ -82,7 +87,19 @@ def open_desk(
     last, first = found.last_sequence, found.last_sequence + SPARE - 1
     trusts, newest = found.generation == trusted, found.last_record
     desk = Desk(
-        tx, scope, at, thread, tips, trusts, found.generation, first, last, newest, found.guards
+        tx,
+        scope,
+        at,
+        thread,
+        tips,
+        trusts,
+        found.generation,
+        first,
+        last,
+        newest,
+        found.guards,
+        found.policy,
+        found.governed,
     )
     return desk, found.generation
 
@@ -90,7 +107,8 @@ def open_desk(
 def _locked(tx: Tx, scope: Scope) -> Standing:
     row = tx.one(
         "update workspace set version = version + 1, last_sequence = last_sequence - :spare "
-        "where ws = :ws returning generation, last_record, last_sequence, guards",
+        "where ws = :ws returning generation, last_record, last_sequence, guards, "
+        "policy, governed",
         ws=scope.ws,
         spare=SPARE,
     )

@@ -19,6 +19,7 @@ from .entry import Entering
 from .errors import InvalidInput, RestoreCheckNeeded, StorageError
 from .journal import Journal
 from .listening import Listeners
+from .policy import Policy
 from .providers import SHIPPED, Providers
 from .sequences import Tips
 
@@ -45,7 +46,8 @@ class Options:
     `guards`: what is done with what was forgotten under a guard, of entry.GUARDED, and `guard_for`
     how many microseconds a guard lasts; None for ever.
     `journal`: where forgets are written down besides; `unchecked`: whether a workspace whose database
-    is older than that is used, of UNCHECKED.
+    is older than that is used, of UNCHECKED. `policy`: of workspaces that have none of their own;
+    None for the one that ships.
     """
 
     scrub_below: int = SCRUB_BELOW
@@ -58,6 +60,7 @@ class Options:
     providers: Providers = SHIPPED
     journal: Journal | None = field(default=None, repr=False)
     unchecked: str = "refuse"
+    policy: Policy | None = field(default=None, repr=False)
 
 
 class Engine:
@@ -87,7 +90,7 @@ class Engine:
         self._origin: str | None = None
         self._scopes: dict[str, Scope] = {}
         self.entering = Entering(
-            options.credentials, options.guards, options.guard_for, options.region
+            options.credentials, options.guards, options.guard_for, options.region, options.policy
         )
         self._guard = threading.Lock()
         self._here = threading.local()  # whether this thread is inside a verb

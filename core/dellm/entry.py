@@ -14,6 +14,7 @@ from typing import Any
 from . import contents, credentials, masking
 from .arguments import check_whole
 from .errors import CredentialRefused, InvalidInput
+from .policy import Policy
 from .records import HIDDEN, Draft
 
 POLICIES = ("redact", "refuse", "quarantine", "allow")
@@ -39,13 +40,16 @@ class Entering:
 
     `credentials` is one of POLICIES, `guards` one of its GUARDED: what is done with what a guard knows
     (see guarding). `guard_for`: microseconds that a guard lasts, None for ever. `kept` are the guards
-    that were read, by workspace, with their number.
+    that were read, by workspace, with their number. `policy` is what decides on writes where a workspace
+    has none of its own (see governing), None for the one that ships; `policies` as `kept`.
     """
 
     credentials: str = "redact"
     guards: str = "redact"
     guard_for: int | None = None
     region: str = "US"
+    policy: Policy | None = None
+    policies: dict[int, tuple[int, Policy]] = field(default_factory=dict, repr=False, compare=False)
     kept: dict[int, tuple[int, object]] = field(default_factory=dict, repr=False, compare=False)
 
     def screened(self, drafts: Sequence[Draft], *, again: bool = False) -> list[Draft]:
@@ -88,6 +92,7 @@ def without(draft: Draft, text: str, holds: Any) -> Draft:
         subject=None if draft.subject and holds(draft.subject) else draft.subject,
         purpose=None if draft.purpose and holds(draft.purpose) else draft.purpose,
         sensitivity=None if draft.sensitivity and holds(draft.sensitivity) else draft.sensitivity,
+        source=None if draft.source and holds(draft.source) else draft.source,
     )
 
 
@@ -106,8 +111,8 @@ def _said_in(value: Any) -> list[str]:
 def _said_by(drafts: Sequence[Draft]) -> bytes:
     said = [one.text for one in drafts]
     for one in drafts:
-        if one.metadata or one.subject or one.purpose or one.sensitivity:
-            said += [one.subject or "", one.purpose or "", one.sensitivity or ""]
+        if one.metadata or one.subject or one.purpose or one.sensitivity or one.source:
+            said += [one.subject or "", one.purpose or "", one.sensitivity or "", one.source or ""]
             said += _said_in(dict(one.metadata or {}))
     return "\n".join(said).encode("utf-8", "surrogatepass")
 
@@ -115,7 +120,8 @@ def _said_by(drafts: Sequence[Draft]) -> bytes:
 def _beside(draft: Draft) -> list[str]:
     """Return what a draft says besides its text: metadata, governance, and the payload's text."""
     found = _said_in(dict(draft.metadata or {}))
-    found += [one for one in (draft.subject, draft.purpose, draft.sensitivity) if one]
+    governance = (draft.subject, draft.purpose, draft.sensitivity, draft.source)
+    found += [one for one in governance if one]
     if draft.payload and credentials.may_hold(draft.payload):
         found.append(masking.readable(draft.payload))
     return found

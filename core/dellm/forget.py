@@ -19,6 +19,7 @@ from . import (
     exposure_rows,
     fact_stand_ins,
     forbidding,
+    governed_rows,
     guard_values,
     guarding,
     hiding,
@@ -212,6 +213,7 @@ def _replace(
     anew = rebuilding.new_versions(tx, scope, plan, terms.rebuilds, terms.rebuilders, at, short)
     later = _put_off(tx, scope, plan, terms, anew.keys(), short)
     versions |= regenerating.named(anew, plan, terms.asker)
+    versions = governed_rows.inherited(tx, scope.ws, versions)
     left = surviving.contexts(tx, scope, plan, versions)
     stood = stand_ins.places(tx, scope.ws, plan, list(versions)) if versions else []
     named = item_rows.standing(tx, scope.ws, list(versions)) if versions else []

@@ -5,15 +5,19 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from . import governed
 from .answers import Answers
+from .arguments import check_whole
 from .auditing import Audit
 from .checkpoints import Checkpoints
 from .conversations import Conversations
 from .elsewhere import Elsewhere
 from .exposures import Exposures
 from .facts import Facts
+from .governed import Governed
 from .guards import Guards
 from .items import Items
+from .policies import Policies
 from .recall import Recall
 from .summaries import Summaries
 
@@ -23,6 +27,21 @@ if TYPE_CHECKING:
 
 class Groups(Recall):
     """What a memory keeps besides plain records, by group."""
+
+    def governed(self, id_: int) -> Governed:
+        """Return who made a record, what for, on what basis, its class, its end, and what hangs on it.
+
+        An erased one has a tombstone; one that may not be read now is there as well, without its text.
+        Raises NotFound for an id that never was.
+        """
+        check_whole(id_, "The id")
+        with self._engine.reading(self.id) as (tx, scope):
+            return governed.of(tx, scope, id_)
+
+    @property
+    def policies(self) -> Policies:
+        """What this workspace may keep, and who may use it: `policies.current()`, `policies.set()`."""
+        return Policies(self._engine, self.id)
 
     @property
     def checkpoints(self) -> Checkpoints:

@@ -98,7 +98,8 @@ class _Look:
 
     def _holds_beside(self, draft: Draft) -> bool:
         """Whether something is in another place of a draft than its text, or encoded in that."""
-        beside = [one for one in (draft.subject, draft.purpose, draft.sensitivity) if one]
+        governance = (draft.subject, draft.purpose, draft.sensitivity, draft.source)
+        beside = [one for one in governance if one]
         if any(map(self._hits, (*contents.text_readings(draft.text), *beside))):
             return True
         if draft.metadata and self._holds(dict(draft.metadata)):

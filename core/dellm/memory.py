@@ -14,8 +14,10 @@ from typing import Any, Self, TypedDict, Unpack
 
 from . import (
     derived_runs,
+    governing,
     indexing,
     planning,
+    policies,
     receipts,
     regenerating,
     restore_check,
@@ -43,6 +45,7 @@ from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .executing import rebuild_and_execute
 from .journal import journal_at
 from .plan import STRICT, Plan, Reach, refuse_others
+from .policy import Policy
 from .previews import Selection
 from .providers import SHIPPED, Providers
 from .records import Context, Draft, Record
@@ -90,6 +93,7 @@ class Memory(Deriving, WaitingRoom):
         credentials: str = "redact",
         journal: str | Path | None = None,
         unchecked: str = "refuse",
+        policy: Policy | str | Path | None = None,
     ) -> Self:
         """Open (and create or migrate) the memory at a path, ":memory:" or "postgresql://...".
 
@@ -103,7 +107,8 @@ class Memory(Deriving, WaitingRoom):
         comes in again after a forget with a guard is stored redacted ("redact") or waits for
         confirmation ("quarantine"); `guard_days`: how long, None for ever. `journal`: a file, kept
         apart from the database and its backups, that says what was forgotten; where the database is
-        older than it, reads are refused until restore_check ("refuse") or not ("serve"): `unchecked`.
+        older than it, reads are refused until restore_check ("refuse") or not ("serve"): `unchecked`. `policy`: a
+        Policy, or the file of one, that decides what is kept; None for the one that ships.
         Raises StorageError, SchemaError, EmbedderError, InvalidInput.
         """
         check_whole(scrub_below, "scrub_below=")
@@ -123,6 +128,7 @@ class Memory(Deriving, WaitingRoom):
             providers=table,
             journal=journal_at(journal),
             unchecked=unchecked,
+            policy=None if policy is None else policies.chosen(policy),
         )
         chosen = resolve(embedder)
         engine = Engine(open_database(url), chosen, options, without_password(url))
@@ -211,9 +217,10 @@ class Memory(Deriving, WaitingRoom):
             tip = sequences.attach_context(
                 tx, scope, made[0].id, ids, draft.thread or "", numbers.sequence, engine.tips
             )
+            kept = governing.settled(tx, scope, made[0], numbers.governed)
         if tip is not None:
             engine.tips.note(scope.ws, draft.thread or "", tip)
-        return made[0]
+        return kept
 
     def index(self, progress: indexing.Progress | None = None) -> int:
         """Make the vectors still missing, all anew if they were another embedder's; return how many.

@@ -194,6 +194,12 @@ class Policy:
         text = resources.files(__package__).joinpath("data/policy.toml").read_text("utf-8")
         return cls.parse(text)
 
+    def to_table(self) -> dict[str, Any]:
+        """Return the policy as plain values, of which Policy.of makes the same one."""
+        from .policy_table import table_of
+
+        return table_of(self)
+
     @cached_property
     def _classes(self) -> dict[str, Class]:
         return {one.name: one for one in self.classes}
@@ -202,14 +208,36 @@ class Policy:
     def _sensitivities(self) -> dict[str, Sensitivity]:
         return {one.name: one for one in self.sensitivities}
 
+    @cached_property
+    def plain(self) -> bool:
+        """Whether it has nothing to say of what is stored without class and sensitivity."""
+        usual = [one for one in self.classes if one.kinds]
+        return (
+            self.memory
+            and not (self.purpose or self.rules)
+            and self.confirm == "sensitive"
+            and all(
+                one.records
+                and one.days is None
+                and one.write == "allow"
+                and one.sensitivity is None
+                and (self.allowed is None or one.name in self.allowed)
+                for one in usual
+            )
+        )
+
     # what is said of a record
 
     def class_of(self, one: Described) -> Class | None:
         """Return the class of a record: the one it names, a rule's, or its kind's."""
-        named = one.retention or self._said(one, "class")
+        named = self.named_class(one)
         if named is not None:
             return self._classes.get(named)
         return next((kept for kept in self.classes if one.kind in kept.kinds), None)
+
+    def named_class(self, one: Described) -> str | None:
+        """Return the class that a record names, or a rule for it; not that of its kind."""
+        return one.retention or self._said(one, "class")
 
     def said_of(self, one: Described, what: str) -> str | None:
         """Return the record's purpose, sensitivity or basis: its own, else a rule's, or its class's."""
@@ -231,7 +259,7 @@ class Policy:
         if not self.memory:
             return Decision(False, "memory is switched off")
         kept = self.class_of(draft)
-        if kept is None and (draft.retention or self._said(draft, "class")):
+        if kept is None and self.named_class(draft) is not None:
             return Decision(False, "it names a retention class that the policy does not have")
         for refusal in (self._refused_class(kept), self._refused_purpose(draft)):
             if refusal is not None:

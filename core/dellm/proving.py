@@ -24,6 +24,7 @@ _TABLES: tuple[tuple[str, str, LiteralString], ...] = (
     ("items", "item", "select count(*) from item where ws = :ws and record in :ids"),
     ("item vectors", "", "select count(*) from item_vector where ws = :ws and record in :ids"),
     ("facts", "fact", "select count(*) from fact where ws = :ws and record in :ids"),
+    ("governance", "governed", "select count(*) from governed where ws = :ws and id in :ids"),
     ("exposures", "", "select count(*) from exposure where ws = :ws and node in :ids"),
     ("hidden messages", "", "select count(*) from hidden where ws = :ws and record in :ids"),
 )

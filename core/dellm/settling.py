@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from . import guarding, sequences, storing
+from . import governing, guarding, sequences, storing
 from .atom_order import Above, batches, in_order
 from .cells import Atom, Place
 from .database import Tx
@@ -286,7 +286,9 @@ class Settling:
         for some in batches(new):
             drafts = [self._draft(one, parents) for one, parents in some]
             # What was erased of them was looked for in _find.
-            storing.store_after(desk.tx, desk.scope, drafts, desk.at, desk.last_record)
+            desk.governed |= storing.store_after(
+                desk.tx, desk.scope, drafts, desk.at, desk.last_record, desk.policy
+            )
             for one, _ in some:
                 desk.last_record += 1
                 one.id = desk.last_record
@@ -295,6 +297,9 @@ class Settling:
             one.id = twin.id
         for one, parents in new:
             self._attach(one, parents)
+        if desk.governed & governing.ENDS:
+            ids = [one.id for one, _ in new if one.id is not None]
+            governing.bounded(desk.tx, desk.scope.ws, ids)
 
     def _draft(self, atom: Atom, parents: _Parents) -> Draft:
         draft = atom.draft

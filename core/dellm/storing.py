@@ -10,35 +10,35 @@ from datetime import datetime
 from itertools import count
 from operator import attrgetter
 
-from . import guarding, provenance
+from . import governing, guarding, provenance
 from .arguments import check_choice, check_flag, check_mapping, check_text, check_whole
 from .database import Scope, Tx
-from .encoding import dump_json, encode
+from .encoding import encode
 from .errors import ContextForgotten, InvalidInput
 from .governance import BASES, CREATORS
-from .records import HIDDEN, KINDS, Draft, Record, Status, from_micros, to_micros
+from .record_rows import INSERT, record_of, row_of
+from .records import HIDDEN, KINDS, Draft, Record, from_micros, to_micros
 from .terms import terms
 
 COLUMNS = (
     "id, place, thread, kind, role, fid, version, text, payload, metadata, subject, purpose, "
     "sensitivity, retention_until, status, model, created_at"
 )
-_INSERT = (
-    "insert into record(ws, id, place, thread, kind, role, fid, version, text, payload, metadata, "
-    "subject, purpose, sensitivity, retention_until, status, model, tokens, created_at) values "
-    "(:ws, :id, :place, :thread, :kind, :role, :fid, :version, :text, :payload, :metadata, "
-    ":subject, :purpose, :sensitivity, :retention_until, :status, :model, :tokens, :created_at)"
-)
 AT_ONCE = 500  # records whose rows are in memory at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Ids handed to one write: the first record id, one sequence id; the number of the guards."""
+    """Ids handed to one write: the first record id, one sequence id; the number of the guards.
+
+    `policy` is the number of the workspace's own policy, `governed` the bits of governing.
+    """
 
     first: int
     sequence: int
     guards: int
+    policy: int = 0
+    governed: int = 0
 
 
 def check(draft: Draft) -> None:
@@ -79,7 +79,15 @@ _UNSAID = (*(None,) * 14, False)
 
 
 def _check_details(draft: Draft) -> None:
-    for name in ("framework_id", "subject", "purpose", "sensitivity", "model", "retention", "source"):
+    for name in (
+        "framework_id",
+        "subject",
+        "purpose",
+        "sensitivity",
+        "model",
+        "retention",
+        "source",
+    ):
         if (value := getattr(draft, name)) is not None:
             check_text(value, f"{name}=")
     for name, words in (("created_by", CREATORS), ("basis", BASES)):
@@ -128,7 +136,7 @@ def take_numbers(tx: Tx, ws: int, records: int, tokens: int, found: int) -> Numb
         "update workspace set last_record = last_record + :records, "
         "last_sequence = last_sequence - 1, version = version + 1, "
         "documents = documents + :found, tokens = tokens + :tokens "
-        "where ws = :ws returning last_record, last_sequence, guards",
+        "where ws = :ws returning last_record, last_sequence, guards, policy, governed",
         ws=ws,
         records=records,
         tokens=tokens,
@@ -136,15 +144,18 @@ def take_numbers(tx: Tx, ws: int, records: int, tokens: int, found: int) -> Numb
     )
     if row is None:
         raise InvalidInput("The workspace has no row; it was never created.")
-    return Numbers(row[0] - records + 1, row[1], row[2])
+    return Numbers(row[0] - records + 1, row[1], row[2], row[3], row[4])
 
 
-def store_after(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, last: int) -> None:
+def store_after(
+    tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, last: int, policy: int
+) -> int:
     """Store the drafts as the records that follow `last`, the workspace's newest one.
 
-    The caller has locked the workspace, made sure that no framework's object was erased, and let
+    `policy` is as in Numbers; returns the bits of governing that the workspace has from now on. The caller has locked the workspace, made sure that no framework's object was erased, and let
     the drafts be screened: see settling, which looks them up in between.
     """
+    drafts = governing.governed(tx, scope, drafts, policy, at)
     split = _split(drafts)
     tx.later(
         "update workspace set last_record = :last, documents = documents + :found, "
@@ -154,7 +165,7 @@ def store_after(tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, last: in
         found=_findable(drafts),
         tokens=sum(map(len, split)),
     )
-    _insert(tx, scope, drafts, split, last + 1, at)
+    return _insert(tx, scope, drafts, split, last + 1, at)
 
 
 def store(
@@ -183,8 +194,9 @@ def _store(
     split = _split(drafts)
     tokens, findable = sum(map(len, split)), _findable(drafts)
     numbers = take_numbers(tx, scope.ws, len(drafts), tokens, findable)
-    if numbers.guards:
-        drafts = guarding.screened(tx, scope, drafts, numbers.guards, at, again=again)
+    looked_at = governing.governed(tx, scope, drafts, numbers.policy, at, again=again)
+    if numbers.guards or looked_at is not drafts:
+        drafts = guarding.screened(tx, scope, looked_at, numbers.guards, at, again=again)
         split = _split(drafts)
         tx.run(
             "update workspace set documents = documents + :found, tokens = tokens + :tokens "
@@ -196,7 +208,9 @@ def _store(
     _refuse_erased(tx, scope, drafts)
     first, moment = numbers.first, from_micros(at)
     _insert(tx, scope, drafts, split, first, at)
-    made = [_record(scope.name, id_, draft, moment) for id_, draft in enumerate(drafts, first)]
+    if numbers.governed & governing.ENDS and any(one.copy_of is not None for one in drafts):
+        governing.bounded(tx, scope.ws, list(range(first, first + len(drafts))))
+    made = [record_of(scope.name, id_, draft, moment) for id_, draft in enumerate(drafts, first)]
     return made, numbers
 
 
@@ -220,16 +234,22 @@ def _insert(
     split: Sequence[Sequence[str]],
     first: int,
     at: int,
-) -> None:
+) -> int:
     rows = [
-        _row(scope.ws, id_, draft, len(found), at)
+        row_of(scope.ws, id_, draft, len(found), at)
         for id_, draft, found in zip(count(first), drafts, split, strict=False)
     ]
-    tx.many(_INSERT, rows)
+    tx.many(INSERT, rows)
     tx.add_terms(scope.ws, list(enumerate(split, first)))
     for id_, draft in enumerate(drafts, first):
         if draft.copy_of is not None:
             provenance.link_copy(tx, scope.ws, id_, draft.copy_of)
+    said = [one for one in enumerate(drafts, first) if _governance(one[1]) != _NOTHING]
+    return governing.keep(tx, scope, said) if said else 0
+
+
+_governance = attrgetter("retention_until", "retention", "created_by", "basis", "source")
+_NOTHING = (None,) * 5
 
 
 def store_once(
@@ -355,61 +375,3 @@ def _refuse_erased(tx: Tx, scope: Scope, drafts: Sequence[Draft]) -> None:
                 f"The object was erased as record {erased[0]}; a late write cannot bring it back.",
                 remedy="Drop it, or store it as a new object with an id of its own.",
             )
-
-
-def _encoded(text: str | None) -> str | None:
-    return None if text is None else encode(text)
-
-
-def _row(ws: int, id_: int, draft: Draft, length: int, at: int) -> tuple[object, ...]:
-    """Return the values of _INSERT, in its order."""
-    until = draft.retention_until
-    return (
-        ws,
-        id_,
-        id_ if draft.place is None else draft.place,
-        encode(draft.thread or ""),
-        draft.kind,
-        encode(draft.role),
-        _encoded(draft.framework_id),
-        draft.version,
-        encode(draft.text),
-        draft.payload,
-        dump_json(draft.metadata),
-        _encoded(draft.subject),
-        _encoded(draft.purpose),
-        _encoded(draft.sensitivity),
-        None if until is None else to_micros(until),
-        int(_status(draft)),
-        _encoded(draft.model),
-        length,
-        at if draft.created_at is None else to_micros(draft.created_at),
-    )
-
-
-def _record(workspace: str, id_: int, draft: Draft, at: datetime) -> Record:
-    until, created = draft.retention_until, draft.created_at
-    return Record.of(
-        id_,
-        workspace,
-        draft.thread,
-        draft.kind,
-        draft.role,
-        draft.text,
-        at if created is None else from_micros(to_micros(created)),
-        id_ if draft.place is None else draft.place,
-        draft.framework_id,
-        draft.version,
-        draft.payload,
-        dict(draft.metadata) if draft.metadata else {},
-        draft.subject,
-        draft.purpose,
-        draft.sensitivity,
-        None if until is None else from_micros(to_micros(until)),
-        _status(draft),
-        draft.model,
-    )
-
-
-def _status(draft: Draft) -> Status:
-    return Status.QUARANTINED if draft.quarantined else Status.ACTIVE

@@ -106,6 +106,17 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
         " (select 1 from record r where r.ws = :ws and r.id = m.record)",
     ),
     (
+        "governance of what is not there, or that its workspace does not know of",
+        "select count(*) from governed g where g.ws = :ws and (not exists"
+        " (select 1 from record r where r.ws = :ws and r.id = g.id) or not exists"
+        " (select 1 from workspace w where w.ws = :ws and w.governed >= 2))",
+    ),
+    (
+        "record(s) that end in a workspace that does not know of any",
+        "select count(*) from record r where r.ws = :ws and r.retention_until is not null"
+        " and exists (select 1 from workspace w where w.ws = :ws and w.governed in (0, 2))",
+    ),
+    (
         "workspace(s) that say wrongly whether there are guards",
         "select count(*) from workspace w where w.ws = :ws and (w.guards > 0) <>"
         " exists (select 1 from guard g where g.ws = :ws)",

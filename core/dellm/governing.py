@@ -1,0 +1,153 @@
+"""The policy's step of every write: what is to be stored is decided on and given what a policy says.
+
+It runs in the write transaction, after the workspace's row was locked and before rows, terms and
+vectors are made, so that no adapter can go around it. What says nothing of itself is not looked at
+where the policy has nothing to say of such records.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import LiteralString
+
+from . import governed_rows
+from .database import Scope, Tx
+from .governance import creator_of
+from .policy import By, Policy
+from .records import Draft, Record, from_micros
+
+ENDS, GOVERNED = 1, 2  # bits of what a workspace says it has: records that end, rows of `governed`
+
+_MARK: LiteralString = (
+    "update workspace set governed = governed | cast(:bits as bigint) where ws = :ws"
+)
+
+
+@cache
+def shipped() -> Policy:
+    """Return the policy of a memory for which none was set."""
+    return Policy.shipped()
+
+
+def policy_of(tx: Tx, scope: Scope, number: int) -> Policy:
+    """Return the policy that holds in a workspace whose own has this number; 0: it has none.
+
+    Its own is read once for each time that it changes.
+    """
+    entering = scope.entering
+    if not number:
+        return entering.policy or shipped()
+    known = entering.policies.get(scope.ws)
+    if known is None or known[0] != number:
+        row = tx.one("select policy_text from workspace where ws = :ws", ws=scope.ws)
+        text = "{}" if row is None or row[0] is None else str(row[0])
+        known = (number, Policy.of(json.loads(text)))
+        entering.policies[scope.ws] = known
+    return known[1]
+
+
+def current(tx: Tx, scope: Scope) -> Policy:
+    """Return the policy that holds in a workspace."""
+    row = tx.one("select policy from workspace where ws = :ws", ws=scope.ws)
+    return policy_of(tx, scope, 0 if row is None else int(row[0]))
+
+
+def governed(
+    tx: Tx, scope: Scope, drafts: Sequence[Draft], number: int, at: int, *, again: bool = False
+) -> Sequence[Draft]:
+    """Return the drafts as the policy has them stored; the same object where it says nothing.
+
+    `number` as in policy_of. `again`: they hold what was stored before, as a copy or what is left
+    after a forget: then nothing is refused or made to wait. Raises PolicyRefused.
+    """
+    own = scope.entering.policy
+    plain = not number and (own is None or own.plain)
+    if plain and not any(map(_asks, drafts)):
+        return drafts
+    policy = policy_of(tx, scope, number)
+    return [_governed(policy, one, at, again=again) for one in drafts]
+
+
+def _asks(draft: Draft) -> bool:
+    """Whether a policy that has nothing to say of plain records may have of this one."""
+    return draft.retention is not None or draft.sensitivity is not None
+
+
+def _governed(policy: Policy, draft: Draft, at: int, *, again: bool) -> Draft:
+    decided = policy.may_write(draft, By(creator_of(draft)))
+    if not again:
+        decided.require()
+    kept = policy.retention_for(draft, at)
+    return replace(
+        draft,
+        retention=policy.named_class(draft),
+        purpose=policy.said_of(draft, "purpose"),
+        sensitivity=policy.said_of(draft, "sensitivity"),
+        basis=policy.said_of(draft, "basis"),
+        retention_until=kept.until,
+        quarantined=draft.quarantined or (decided.waits and not again),
+    )
+
+
+def keep(tx: Tx, scope: Scope, drafts: Sequence[tuple[int, Draft]]) -> int:
+    """Keep what drafts that were stored say besides what follows from them; return the bits of it."""
+    bits = GOVERNED * governed_rows.insert(tx, scope.ws, drafts)
+    bits |= ENDS * any(one.retention_until is not None for _, one in drafts)
+    if bits:
+        mark(tx, scope.ws, bits)
+    return bits
+
+
+def mark(tx: Tx, ws: int, bits: int) -> None:
+    """Note that a workspace has records that end (ENDS), or that say more of themselves (GOVERNED)."""
+    tx.later(_MARK, ws=ws, bits=bits)
+
+
+def settled(tx: Tx, scope: Scope, made: Record, bits: int) -> Record:
+    """Return a record that was just stored with its parents as it is kept: see bounded.
+
+    `bits` are those of the workspace, before it was stored.
+    """
+    if not bits & ENDS or not bounded(tx, scope.ws, [made.id]):
+        return made
+    row = tx.one(
+        "select retention_until from record where ws = :ws and id = :id", ws=scope.ws, id=made.id
+    )
+    return made if row is None else replace(made, retention_until=from_micros(row[0]))
+
+
+def bounded(tx: Tx, ws: int, ids: Sequence[int]) -> bool:
+    """Let no record be kept longer than any that it was made from; return whether that changed any.
+
+    But for those that have a basis and a class of their own. The ids are of records that were just
+    stored with all their parents; the parents are bounded already, or among them.
+    """
+    changed = False
+    while ids and _bounded(tx, ws, ids):
+        changed = True
+    return changed
+
+
+def _bounded(tx: Tx, ws: int, ids: Sequence[int]) -> int:
+    return tx.run(
+        "with recursive up(child, node) as ("
+        " select child, parent from edge where ws = :ws and child in :ids"
+        " union"
+        " select up.child, e.parent from up cross join edge e"
+        " where e.ws = :ws and e.child = up.node and up.node < 0), "
+        "bound(child, until) as ("
+        " select up.child, min(r.retention_until) from up cross join record r"
+        " where r.ws = :ws and r.id = up.node and r.retention_until is not null group by up.child) "
+        "update record set retention_until = "
+        " (select b.until from bound b where b.child = record.id) "
+        "where ws = :ws and id in (select b.child from bound b) "
+        "and (retention_until is null or retention_until > "
+        " (select b.until from bound b where b.child = record.id)) "
+        "and not exists (select 1 from governed g where g.ws = :ws and g.id = record.id"
+        " and g.basis is not null and g.class is not null)",
+        ws=ws,
+        ids=list(ids),
+    )

@@ -1,0 +1,58 @@
+"""The policy of a workspace: the one its memory was opened with, or its own. `memory.policies`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from . import governing, ledger, storing
+from .engine import Engine
+from .errors import InvalidInput
+from .policy import Policy
+
+
+class Policies:
+    """The policy that holds in one workspace. Thread-safe."""
+
+    def __init__(self, engine: Engine, workspace: str) -> None:
+        """Use Memory.policies instead."""
+        self._engine = engine
+        self.workspace = workspace
+
+    def current(self) -> Policy:
+        """Return the policy that holds here: the workspace's own, the memory's, or what ships."""
+        with self._engine.reading(self.workspace) as (tx, scope):
+            return governing.current(tx, scope)
+
+    def set(self, policy: Policy | str | Path | None) -> None:
+        """Give the workspace a policy of its own, for every process that opens it; None takes it away.
+
+        It decides on what is stored, read, given out and erased from now on; what is stored keeps the
+        end it has. A path is read as Policy.load does. The audit chain keeps its digest. Raises
+        PolicyError, InvalidInput.
+        """
+        table = None if policy is None else chosen(policy).to_table()
+        text = None if table is None else json.dumps(table, sort_keys=True)
+        digest = None if text is None else hashlib.sha256(text.encode()).hexdigest()
+        with self._engine.writing(self.workspace, durable=True) as (tx, scope):
+            storing.lock(tx, scope.ws)
+            tx.run(
+                "update workspace set policy_text = :text, version = version + 1, "
+                "generation = generation + 1, "
+                "policy = case when cast(:text as text) is null then 0 else version + 1 end "
+                "where ws = :ws",
+                ws=scope.ws,
+                text=text,
+            )
+            at = self._engine.options.clock()
+            ledger.append(tx, scope.ws, "policy", {"policy": digest}, at)
+
+
+def chosen(policy: Policy | str | Path) -> Policy:
+    """Return a policy as it is, or as the file at a path says. Raises PolicyError, InvalidInput."""
+    if isinstance(policy, Policy):
+        return policy
+    if not isinstance(policy, str | Path):
+        raise InvalidInput("policy= is neither a Policy nor the path of one.")
+    return Policy.load(policy)
