@@ -6,6 +6,7 @@ are probes: nothing of them stays, so that those asked before cannot answer thos
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from .judging import Answered
@@ -25,8 +26,8 @@ class Asked:
 class Replayed:
     """What a system answered before and after it was asked to forget a persona's statement.
 
-    `held` is how many messages it held before, `gone` how many it says went, `left` the texts of
-    those it still holds.
+    `held` is how many messages it held before, `gone` how many of them it holds no longer, `left`
+    the texts of all that it holds after, with what the request itself added.
     """
 
     before: Asked
@@ -42,9 +43,11 @@ def replay(make: Make, persona: Persona) -> Replayed:
     try:
         for text in (*persona.statements, *persona.requests):
             system.tell(text)
-        before, held = asked(system, persona), len(system.held())
-        gone = system.forget(persona.forget.fact)
-        return Replayed(before, asked(system, persona), held, gone, tuple(system.held()))
+        before, held = asked(system, persona), system.held()
+        system.forget(persona.forget.fact)
+        left = system.held()
+        gone = (Counter(held) - Counter(left)).total()
+        return Replayed(before, asked(system, persona), len(held), gone, tuple(left))
     finally:
         system.close()
 
