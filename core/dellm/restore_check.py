@@ -59,6 +59,8 @@ def check(memory: Memory, engine: Engine) -> RestoreReport:
     """
     journal = engine.options.journal
     with engine.checking():
+        with engine.reading("default"):  # a closed memory says so
+            noted = {} if journal is None else journal.read()
         if journal is None:
             raise UnsupportedHere(
                 "The memory was opened without a journal.", remedy="Open it with journal=PATH."
@@ -66,7 +68,6 @@ def check(memory: Memory, engine: Engine) -> RestoreReport:
         receipts: dict[str, tuple[int, ...]] = {}
         held: dict[str, tuple[int, ...]] = {}
         lost = 0
-        noted = journal.read()
         for name in noted:
             with engine.reading(name) as (tx, scope):
                 gone = journaling.standing(tx, scope.ws, noted[name]).lost
