@@ -69,6 +69,8 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
             metadata={"note": canary},
             subject=canary,
             payload=canary.encode(),
+            source=canary,
+            basis="consent",
         )
     history = [one.id for one in memory.export()]
     memory.record(f"zanzibar {canary} noted", context=history * 3, thread="t")
