@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from . import provenance, reading
+from . import governed, provenance, reading
 from .database import Scope, Tx
+from .governed import Governed
 from .records import Edge, Record
 
 MOST = 50  # sources that are listed; the rest are counted
@@ -18,7 +19,8 @@ class Explanation:
 
     `context` is what was in its prompt, in order; `sources` are the records it ultimately rests
     on (nobody made them from anything), each with one shortest path of ids to the record. `hidden`
-    counts the records of the prompt that may not be read now: suppressed, or expired.
+    counts the records of the prompt that may not be read now: suppressed, or expired. `governed` says
+    who made it, what for and until when; without what was made of it.
     """
 
     record: Record
@@ -26,10 +28,13 @@ class Explanation:
     sources: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     texts: Mapping[int, Record] = field(default_factory=dict, repr=False)
     hidden: int = 0
+    governed: Governed | None = None
 
     def __str__(self) -> str:
         record = self.record
         lines = [f"{record.id} {record.role}: {record.text}"]
+        if self.governed is not None:
+            lines.append(f"  {self.governed}")
         if record.metadata.get("inferred"):
             lines.append("  adopted: nobody saw its prompt; what it was made from is inferred")
         if self.hidden:
@@ -65,6 +70,7 @@ def explain(tx: Tx, scope: Scope, id_: int, at: int) -> Explanation:
         {root: path for root, path in paths.items() if path},
         known,
         hidden=len(context) - len(shown),
+        governed=governed.of_several(tx, scope, [id_]).get(id_),
     )
 
 

@@ -7,9 +7,9 @@ has said besides is in `governed_rows`. What was erased has a tombstone, which s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 
 from . import governed_rows, governing, provenance, reading
 from .database import Row, Scope, Tx
@@ -22,6 +22,10 @@ from .records import Record, Status, from_micros
 
 ERASED = "erased"
 FAMILY = "answer"  # of items: what answers keeps
+_WITHOUT_CONTENT: LiteralString = (  # of storing.COLUMNS
+    "id, place, thread, kind, role, fid, version, '', null, null, subject, purpose, sensitivity, "
+    "retention_until, status, model, created_at"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,19 @@ class Governed:
     erased_at: datetime | None = None
     receipt: int | None = None
 
+    def __str__(self) -> str:
+        """Return who made it, what for, and until when, in one line without content of the record."""
+        if self.status == ERASED:
+            return f"erased {_day(self.erased_at)}, receipt {self.receipt}"
+        said = [
+            f"made by {self.created_by} on the basis of {self.basis}",
+            f"for {self.purpose}" if self.purpose else "",
+            self.sensitivity or "",
+            f"class {self.retention}" if self.retention else "",
+            f"kept until {_day(self.retention_until)}" if self.retention_until else "",
+        ]
+        return "; ".join(one for one in said if one)
+
     @property
     def subjects(self) -> tuple[str, ...]:
         """Whom it is about."""
@@ -103,6 +120,10 @@ class Governed:
         }
 
 
+def _day(moment: datetime | None) -> str:
+    return "" if moment is None else moment.date().isoformat()
+
+
 def _iso(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
@@ -112,16 +133,32 @@ def of(tx: Tx, scope: Scope, id_: int) -> Governed:
     record = reading.several(tx, scope, [id_], None).get(id_)
     if record is None:
         return _buried(tx, scope, id_)
-    said = governed_rows.of(tx, scope.ws, [id_]).get(id_, Said())
-    found = described(governing.current(tx, scope), record, said)
-    return Governed(
-        **found,
-        derived_from=tuple(provenance.context_of(tx, scope.ws, id_)),
-        artefacts=_artefacts(tx, scope.ws, id_),
+    made_from = tuple(provenance.context_of(tx, scope.ws, id_))
+    found = _known(tx, scope, [record])[id_]
+    return replace(found, derived_from=made_from, artefacts=_artefacts(tx, scope.ws, id_))
+
+
+def of_several(tx: Tx, scope: Scope, ids: Sequence[int]) -> dict[int, Governed]:
+    """Return what is known of records, but for what they were made from and what was made of them."""
+    rows = tx.all(
+        f"select {_WITHOUT_CONTENT} from record where ws = :ws and id in :ids",
+        ws=scope.ws,
+        ids=list(ids),
     )
+    return _known(tx, scope, [Record.from_row(row, scope.name) for row in rows])
 
 
-def described(policy: Policy, record: Record, said: Said) -> dict[str, Any]:
+def _known(tx: Tx, scope: Scope, records: Sequence[Record]) -> dict[int, Governed]:
+    if not records:
+        return {}
+    said = governed_rows.of(tx, scope.ws, [one.id for one in records])
+    policy = governing.current(tx, scope)
+    return {
+        one.id: Governed(**_described(policy, one, said.get(one.id, Said()))) for one in records
+    }
+
+
+def _described(policy: Policy, record: Record, said: Said) -> dict[str, Any]:
     """Return what a record says of itself, as fields of Governed, completed by the policy."""
     plain: dict[str, Any] = {
         "id": record.id,
