@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from rich.progress import track
 
 from dellm.errors import DellmError
 
+from . import paying
 from .choosing import chat_model, embedder_of
 from .results import RESULTS, Report
-from .running import Run
+from .running import MissingData, Run
 
 # The module of each experiment; it has `run(run: Run) -> Report | list[Report]`.
 EXPERIMENTS: dict[str, str] = {
@@ -38,14 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = list(EXPERIMENTS) if options.name == "all" else [options.name]
     try:
         run = run_of(options)
-        for name in names:
-            for report in reports(name, run):
-                print(f"\n{report.title}\n\n{report.table()}\n")
-                print(*report.notes, f"Saved as {report.save(options.out).name}.", sep="\n")
+        if paying.costs(run):
+            return paying.paid(
+                run, options, partial(played, names, options.out), partial(tried, names)
+            )
+        if options.estimate:
+            print("No model of this run is paid for.")
+            return 0
+        return played(names, options.out, run)
     except DellmError as error:
         print(error, file=sys.stderr)
         return 2
-    return 0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -64,6 +69,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--limit", type=int, help="only the first so many personas, episodes, cases")
     made.add_argument("--small", action="store_true", help="the sample that runs in CI")
     made.add_argument("--out", type=Path, default=RESULTS, help="the folder for the results")
+    paid = made.add_argument_group("models that are paid for (openai:NAME)")
+    paid.add_argument("--estimate", action="store_true", help="say what it would cost, and stop")
+    paid.add_argument("--yes", action="store_true", help="run it at that cost without asking")
+    paid.add_argument(
+        "--cache", type=Path, default=paying.KEPT, help="the file that keeps what was answered"
+    )
+    paid.add_argument("--prices", type=Path, help="a price table that comes before ours (TOML)")
     return made
 
 
@@ -84,6 +96,41 @@ def run_of(options: argparse.Namespace) -> Run:
 def watched(items: Iterable[Any], name: str) -> Iterator[Any]:
     """Pass items on, with a progress bar on a terminal."""
     return iter(track(list(items), name, disable=not sys.stderr.isatty()))
+
+
+def played(
+    names: Sequence[str], out: Path, run: Run, check: Callable[[], None] = lambda: None
+) -> int:
+    """Run experiments, print and save their reports; return the exit status.
+
+    Of several, those whose data are not there are skipped: 2 only if all are. `check` is called
+    before a report is saved, and raises if it is not to be believed.
+    """
+    ran = 0
+    for name in names:
+        try:
+            made = reports(name, run)
+        except MissingData as error:
+            if len(names) == 1:
+                raise
+            print(f"Skipped {name}: {error.what}")
+            continue
+        check()
+        ran += 1
+        for report in made:
+            print(f"\n{report.title}\n\n{report.table()}\n")
+            print(*report.notes, f"Saved as {report.save(out).name}.", sep="\n")
+    return 0 if ran else 2
+
+
+def tried(names: Sequence[str], run: Run) -> None:
+    """Run experiments whose data are there, and throw their reports away."""
+    for name in names:
+        try:
+            reports(name, run)
+        except MissingData:
+            if len(names) == 1:
+                raise
 
 
 def reports(name: str, run: Run) -> list[Report]:

@@ -9,10 +9,8 @@ two folders is there is run.
 
 from __future__ import annotations
 
-from dellm.errors import InvalidInput
-
 from .results import Report
-from .running import Run
+from .running import MissingData, Run
 from .sets import dmr, msc
 from .talking import reported
 from .talks import talks_of_dmr, talks_of_msc
@@ -29,7 +27,8 @@ MADE = (
 def run(run: Run) -> list[Report]:
     """Run DMR, the task made of MSC, or both: what the data folder has.
 
-    Raises InvalidInput if it has neither `dmr/` nor `msc/`, or if a file is not the official one.
+    Raises MissingData if it has neither `dmr/` nor `msc/`, InvalidInput if a file is not the official
+    one.
     """
     made = []
     if run.has("dmr"):
@@ -40,5 +39,5 @@ def run(run: Run) -> list[Report]:
         talks = run.first(talks_of_msc(msc.load(run.folder("msc")), seed=run.seed), SMALL)
         made.append(reported(run, "dmr-msc", "Facts of MSC asked for, and forgotten", talks, *MADE))
     if not made:
-        raise InvalidInput("The data folder (--data DIR) holds neither dmr/ nor msc/.")
+        raise MissingData("The data folder (--data DIR) holds neither dmr/ nor msc/.")
     return made

@@ -11,10 +11,8 @@ has no deletions.
 
 from __future__ import annotations
 
-from dellm.errors import InvalidInput
-
 from .results import Report
-from .running import Run
+from .running import MissingData, Run
 from .sets import longmemeval
 from .talking import reported
 from .talks import talks_of_longmemeval
@@ -26,7 +24,7 @@ FOLDER = "longmemeval"
 def run(run: Run) -> Report:
     """Ask every question of the file in `longmemeval/` of every system.
 
-    Raises InvalidInput if the folder holds none of the files.
+    Raises MissingData if the folder holds none of the files.
     """
     size, questions = found(run)
     talks = run.first(talks_of_longmemeval(questions), SMALL)
@@ -39,4 +37,4 @@ def found(run: Run) -> tuple[str, tuple[longmemeval.Question, ...]]:
     for size in ("s", "oracle"):
         if any((folder / name).is_file() for name in longmemeval.FILES[size]):
             return size, longmemeval.load(folder, size)
-    raise InvalidInput(f"{FOLDER}/ holds neither the oracle file nor S.")
+    raise MissingData(f"{FOLDER}/ holds neither the oracle file nor S.")

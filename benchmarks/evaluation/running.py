@@ -16,6 +16,12 @@ from .results import settings_of
 Item = TypeVar("Item")
 
 
+class MissingData(InvalidInput):
+    """The folder with the data holds no set for the experiment."""
+
+    remedy = "Give the folder that holds the data sets by --data DIR."
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """The settings of one run.
@@ -40,9 +46,9 @@ class Run:
         return self.data is not None and (self.data / name).is_dir()
 
     def folder(self, name: str) -> Path:
-        """Return the folder of a data set; raise InvalidInput if it is not there."""
+        """Return the folder of a data set; raise MissingData if it is not there."""
         if self.data is None or not self.has(name):
-            raise InvalidInput(f"The data folder (--data DIR) holds no {name}/.")
+            raise MissingData(f"The data folder (--data DIR) holds no {name}/.")
         return self.data / name
 
     def first(self, items: list[Item], small: int) -> list[Item]:
