@@ -33,7 +33,7 @@ class Explanation:
     def __str__(self) -> str:
         record = self.record
         lines = [f"{record.id} {record.role}: {record.text}"]
-        if self.governed is not None:
+        if self.governed is not None and self.governed.limited:
             lines.append(f"  {self.governed}")
         if record.metadata.get("inferred"):
             lines.append("  adopted: nobody saw its prompt; what it was made from is inferred")

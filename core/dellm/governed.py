@@ -87,6 +87,12 @@ class Governed:
         return "; ".join(one for one in said if one)
 
     @property
+    def limited(self) -> bool:
+        """Whether anything limits it: a purpose, a sensitivity, a class or an end."""
+        said = (self.purpose, self.sensitivity, self.retention, self.retention_until)
+        return any(one is not None for one in said)
+
+    @property
     def subjects(self) -> tuple[str, ...]:
         """Whom it is about."""
         return () if self.subject is None else (self.subject,)
