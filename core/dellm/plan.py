@@ -24,6 +24,8 @@ from .selectors import Match, Selector
 if TYPE_CHECKING:
     import rustworkx
 
+    from .governed import Governed
+
 MODES = ("erase", "suppress", "redact")
 ON_DEPENDENTS = ("erase", "regenerate")  # what becomes of the replies among what goes
 EXCERPT = 200  # characters of a record that a plan shows
@@ -86,7 +88,7 @@ def _reach(kind: str, limit: float) -> Reach:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a plan says of one record: where it stands and how it begins."""
+    """What a plan says of one record: where it stands, how it begins, and how it is governed."""
 
     id: int
     kind: str
@@ -96,6 +98,7 @@ class Entry:
     model: str | None
     created_at: int
     excerpt: str = field(repr=False)
+    governed: Governed | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

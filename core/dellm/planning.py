@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from . import influences, ledger, provenance, rebuilding, regenerating, search, selectors, values
+from . import (
+    governed,
+    influences,
+    ledger,
+    provenance,
+    rebuilding,
+    regenerating,
+    search,
+    selectors,
+    values,
+)
 from .arguments import check_choice
 from .database import Filter, Scope, Tx, Vector
 from .encoding import decode
@@ -274,6 +284,7 @@ def _entries(tx: Tx, scope: Scope, plan: Plan, *, shown: bool) -> Mapping[int, E
         ids=sorted(ids),
         most=EXCERPT if shown else 0,
     )
+    known = governed.of_several(tx, scope, [row[0] for row in rows]) if shown else {}
     return {
         row[0]: Entry(
             row[0],
@@ -284,6 +295,7 @@ def _entries(tx: Tx, scope: Scope, plan: Plan, *, shown: bool) -> Mapping[int, E
             None if row[5] is None else decode(row[5]),
             row[6],
             decode(row[7]),
+            known.get(row[0]),
         )
         for row in rows
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from .plan import Plan
+    from .plan import Entry, Plan
 
 MOST = 60  # lines of one kind; the rest are counted
 LINE = 72  # characters of a record that are shown
@@ -99,7 +99,16 @@ def _line(plan: Plan, id_: int, why: str) -> str:
         return f"{id_}  [{why}]"
     shown = " ".join(entry.excerpt.split())
     cut = shown if len(shown) <= LINE else shown[: LINE - 1] + "…"
-    return f"{id_} {entry.role}: {_visible(cut)}  [{why}]"
+    return f"{id_} {entry.role}: {_visible(cut)}  [{why}{_kept(entry)}]"
+
+
+def _kept(entry: Entry) -> str:
+    """Return the class of a record and its end, where it has them."""
+    known = entry.governed
+    if known is None:
+        return ""
+    until = f"kept until {known.retention_until:%Y-%m-%d}" if known.retention_until else None
+    return "".join(f"; {one}" for one in (known.retention, until) if one)
 
 
 def _visible(text: str) -> str:
