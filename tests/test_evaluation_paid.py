@@ -36,6 +36,7 @@ from benchmarks.evaluation.standing_in import StandIn, StandInEmbedder, StandInJ
 from dellm.embedding import OpenAIEmbedder
 from dellm.errors import EmbedderError, InvalidInput, ModelError
 from dellm.models import OpenAIModel
+from dellm.openai_endpoint import Used
 
 ROOT = Path(__file__).parents[1]
 MODEL, EMBEDDER = "openai:gpt-4.1-nano", "openai:text-embedding-3-small"
@@ -246,7 +247,7 @@ def test_a_fault_of_the_server_keeps_what_was_answered(
     said = capsys.readouterr()
     assert "the same command goes on" in said.err
     assert "status 400" in said.err
-    assert "Asked 4 requests" in said.out
+    assert "Asked 4 requests (4 tokens in, " in said.out  # the server counts one a request
     assert not (tmp_path / "out").exists()
 
 
@@ -284,6 +285,15 @@ def test_a_model_that_reasons_gets_no_temperature(
     assert {one["model"] for one in chats} == {"gpt-5-nano"}
     assert not any("temperature" in one or "max_tokens" in one for one in chats)
     assert "by the guess of the price table" in capsys.readouterr().out
+
+
+def test_what_was_spent_is_what_the_endpoint_counted_with_what_it_hides() -> None:
+    tally = Tally("openai:gpt-5-nano", "answers")
+    tally.asked_for(10, 1)
+    tally.settle(Used())  # an endpoint that does not count
+    assert (tally.input, Bill([tally], prices()).output(tally)) == (10, 501)
+    tally.settle(Used(1, 12, 300))
+    assert (tally.input, Bill([tally], prices()).output(tally)) == (12, 300)
 
 
 def test_an_unknown_price_is_not_zero(

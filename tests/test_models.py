@@ -94,6 +94,17 @@ def test_whether_a_model_reasons_and_how_hard_can_be_said():
     assert server.requests[1]["temperature"] == 0
 
 
+def test_the_tokens_that_the_endpoint_counted_can_be_read():
+    with OpenAIServer() as server:
+        model = remote(server)
+        model.complete(user("one"))
+        model.complete(user("two"))
+        embedder = OpenAIEmbedder(base_url=server.url, api_key="k", batch=1)
+        embedder.embed(["one", "two", "three"])
+    assert (model.used.answers, model.used.input, model.used.output) == (2, 2, 2)
+    assert (embedder.used.answers, embedder.used.input, embedder.used.output) == (3, 3, 0)
+
+
 def test_what_decides_on_an_answer_can_be_read():
     model = OpenAIModel("m", base_url="http://localhost:1/v1/", api_key="k", max_tokens=3)
     assert model.base_url == "http://localhost:1/v1"

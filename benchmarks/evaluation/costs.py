@@ -92,7 +92,8 @@ class Bill:
     def output(self, tally: Tally) -> int:
         """Return the tokens out of a model, hidden ones included."""
         price = self.prices.of(tally.name)
-        return tally.output + (tally.asked * price.reasoning if price else 0)
+        hidden = price.reasoning if price and not tally.counted else 0
+        return tally.output + tally.asked * hidden
 
     def dollars(self, tally: Tally) -> float | None:
         """Return what a model costs; None if its price is unknown and it is asked anything."""
@@ -121,7 +122,7 @@ class Bill:
             "model": tally.name,
             "for": tally.role,
             "requests": tally.asked,
-            "kept already": tally.kept,
+            "kept or repeated": tally.kept,
             "tokens in": tally.input,
             "tokens out": self.output(tally),
             "dollars": "unknown" if dollars is None else f"{dollars:.4f}",
@@ -132,8 +133,8 @@ class Bill:
         given = sum(one.input for one in self.tallies)
         made = sum(map(self.output, self.tallies))
         return (
-            f"Asked {self.asked} requests (about {given} tokens in, {made} out), took {self.kept} "
-            f"answers and vectors that were kept, spent about {self.total()}."
+            f"Asked {self.asked} requests ({given} tokens in, {made} out), took {self.kept} answers "
+            f"and vectors that were kept, spent about {self.total()}."
         )
 
     def caveats(self, host: str) -> list[str]:

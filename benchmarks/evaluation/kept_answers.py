@@ -29,6 +29,7 @@ from dellm.embedding import Embedder
 from dellm.embedding.remote import BATCH_BYTES, TEXT_BYTES
 from dellm.errors import EmbedderError, InvalidInput, ModelError
 from dellm.models import Model, checked_messages
+from dellm.openai_endpoint import Used
 
 BATCH = 128  # texts of one request for embeddings
 MESSAGE = 4  # tokens that a chat message costs besides its words
@@ -118,7 +119,8 @@ class Tally:
     """What one model was asked: requests, those that failed, and tokens; `kept`: taken from the file.
 
     Tokens are characters / 4, rounded up, and `MESSAGE` more for each chat message: about what
-    OpenAI's tokenizers make of English. Of an embedder, `kept` counts texts.
+    OpenAI's tokenizers make of English, unless they were `counted` by the endpoint, hidden ones
+    included. Of an embedder, `kept` counts texts.
     """
 
     name: str
@@ -128,6 +130,7 @@ class Tally:
     kept: int = 0
     input: int = 0
     output: int = 0
+    counted: bool = False
     _adding: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def took(self, count: int = 1) -> None:
@@ -141,6 +144,12 @@ class Tally:
             self.asked += 1
             self.input += given
             self.output += made
+
+    def settle(self, used: Used) -> None:
+        """Take the tokens that the endpoint counted, if it counted every answer."""
+        with self._adding:
+            if self.asked and used.answers >= self.asked:
+                self.input, self.output, self.counted = used.input, used.output, True
 
     def missed(self) -> None:
         """Count a request that was not answered."""

@@ -168,7 +168,17 @@ def paid_for(run: Run, file: AnswerFile, table: Prices, real: Play) -> int:
                 "the same command goes on from there and asks for none of them again.",
                 file=sys.stderr,
             )
+        settle(run, tallies)
         print(Bill(tallies, table).spent())
+
+
+def settle(run: Run, tallies: list[Tally]) -> None:
+    """Take the tokens that the endpoints counted."""
+    used = {"answers": run.model, "judging": run.judge, "vectors": run.embedder}
+    for tally in tallies:
+        asked = used[tally.role]
+        if isinstance(asked, OpenAIModel | OpenAIEmbedder):
+            tally.settle(asked.used)
 
 
 def check(tallies: list[Tally]) -> None:

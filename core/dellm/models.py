@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from dellm import weights
 from dellm.context import PAST, TASK
 from dellm.errors import InvalidInput, ModelError, WeightsError
-from dellm.openai_endpoint import OpenAIEndpoint
+from dellm.openai_endpoint import OpenAIEndpoint, Used
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,6 +108,11 @@ class OpenAIModel:
         return self._endpoint.base_url
 
     @property
+    def used(self) -> Used:
+        """The tokens that the endpoint counted since this object was made, hidden ones included."""
+        return self._endpoint.used
+
+    @property
     def options(self) -> dict[str, Any]:
         """What every request says besides its messages: the model and what was set for it."""
         return dict(self._options)
@@ -129,6 +134,7 @@ class OpenAIModel:
     def _request(self, client: OpenAI, messages: list[dict[str, str]]) -> object:
         body: Any = messages
         answer = client.chat.completions.create(messages=body, **self._options)
+        self._endpoint.count(answer.usage)
         return answer.choices[0].message.content
 
 

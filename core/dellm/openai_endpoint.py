@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
@@ -26,6 +27,19 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 _REMEDY = "Check the endpoint, the key and the model's name, then try again."
 _OPENAI = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What an endpoint counted: answers that told their tokens, and tokens in and out of those."""
+
+    answers: int = 0
+    input: int = 0
+    output: int = 0
+
+    def plus(self, input_: int, output: int) -> Used:
+        """Return this and one answer more."""
+        return Used(self.answers + 1, self.input + input_, self.output + output)
 
 
 def _address(base_url: str | None) -> str | None:
@@ -62,6 +76,8 @@ class OpenAIEndpoint:
         self._timeout = timeout
         self._retries = retries
         self._connecting = threading.Lock()
+        self._counting = threading.Lock()
+        self._used = Used()
         self._client: OpenAI | None = None
 
     @property
@@ -73,6 +89,19 @@ class OpenAIEndpoint:
     def host(self) -> str:
         """Host of the endpoint: who gets to see what is sent."""
         return urlsplit(self.base_url).hostname or "unknown"
+
+    @property
+    def used(self) -> Used:
+        """What the endpoint says it was asked since this object was made."""
+        return self._used
+
+    def count(self, usage: object) -> None:
+        """Add the tokens that an answer says it took; one that does not say it adds nothing."""
+        given = getattr(usage, "prompt_tokens", None)
+        made = getattr(usage, "completion_tokens", 0)
+        if isinstance(given, int) and isinstance(made, int):
+            with self._counting:
+                self._used = self._used.plus(given, made)
 
     def ask(self, question: Callable[[OpenAI], _Answer]) -> _Answer:
         """Return what `question` gets from the client; raise the fault, without content, if it can't.

@@ -10,7 +10,7 @@ import numpy as np
 
 from dellm.embedding.vectors import checked_texts, encodable, unit_rows
 from dellm.errors import EmbedderError, InvalidInput
-from dellm.openai_endpoint import OpenAIEndpoint
+from dellm.openai_endpoint import OpenAIEndpoint, Used
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,6 +70,11 @@ class OpenAIEmbedder:
     def base_url(self) -> str:
         """Address of the endpoint."""
         return self._endpoint.base_url
+
+    @property
+    def used(self) -> Used:
+        """The tokens that the endpoint counted since this object was made."""
+        return self._endpoint.used
 
     @property
     def options(self) -> dict[str, Any]:
@@ -134,6 +139,7 @@ class OpenAIEmbedder:
 
     def _request(self, client: OpenAI, texts: list[str]) -> list[tuple[int, NDArray[np.float32]]]:
         answer = client.embeddings.create(input=texts, encoding_format="base64", **self.options)
+        self._endpoint.count(answer.usage)
         found = [(item.index, _vector(item.embedding)) for item in answer.data]
         return sorted(found, key=lambda pair: pair[0])
 
