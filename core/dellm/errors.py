@@ -6,6 +6,7 @@ content (invariant I7): ids, names of tables and options, counts, never text.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -85,9 +86,14 @@ class PolicyError(InvalidInput):
 
 
 class PolicyRefused(DellmError):
-    """The workspace's policy does not allow what was asked."""
+    """The workspace's policy does not allow what was asked; `ids` are the records it is about."""
 
     remedy = "Ask as somebody who may, or have the workspace's policy changed."
+
+    def __init__(self, what: str, *, ids: Sequence[int] = ()) -> None:
+        """Keep which records it is about."""
+        super().__init__(what)
+        self.ids = tuple(ids)
 
 
 class RestoreCheckNeeded(DellmError):

@@ -20,6 +20,7 @@ from . import (
     fact_stand_ins,
     forbidding,
     governed_rows,
+    governing,
     guard_values,
     guarding,
     hiding,
@@ -39,6 +40,7 @@ from .database import Scope, Tx
 from .errors import NothingMatched, PlanChanged
 from .making import Rebuilder
 from .plan import Plan, digest_of
+from .policy import By
 from .providers import SHIPPED, Providers
 from .receipts import Receipt
 from .redacting import Version, new_versions
@@ -52,7 +54,8 @@ class Terms:
 
     `rebuilds` are the texts that were made for it, by the functions `rebuilders`; `asker` makes those
     of replies. What cannot be made here is made later where `puts_off` says so. `guard`: whether what
-    goes is kept from coming in again; None as the workspace says.
+    goes is kept from coming in again; None as the workspace says. `by` is who asked for it, None where
+    nobody says.
     """
 
     look: Look
@@ -65,6 +68,7 @@ class Terms:
     providers: Providers = SHIPPED
     puts_off: bool = True
     guard: bool | None = None
+    by: By | None = None
 
     def makers(self, known: Mapping[str, Rebuilder]) -> dict[str, Rebuilder]:
         """Return what makes texts, by name: the functions registered, and what asks for replies again."""
@@ -103,6 +107,8 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
         return receipts.read(tx, scope.ws, scope.name, waited)
     if not plan.ids:
         raise NothingMatched("No record matches.")
+    if plan.mode != "suppress":
+        governing.require_erasable(tx, scope, plan.ids, terms.by or By())
     return carry_out(tx, scope, plan, terms)
 
 
@@ -160,6 +166,7 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         "guarded_until": guarded[1],
         "out_of_reach": list(terms.out_of_reach),
         "digest": plan.digest,
+        **({} if terms.by is None else {"by": terms.by.who}),
     }
     entry = ledger.append(tx, scope.ws, plan.mode, body, terms.look.at)
     if scope.journal is not None:

@@ -45,7 +45,7 @@ from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .executing import rebuild_and_execute
 from .journal import journal_at
 from .plan import STRICT, Plan, Reach, refuse_others
-from .policy import Policy
+from .policy import By, Policy, by_of
 from .previews import Selection
 from .providers import SHIPPED, Providers
 from .records import Context, Draft, Record
@@ -268,6 +268,7 @@ class Memory(Deriving, WaitingRoom):
         on_dependents: str = "erase",
         regenerate: regenerating.Ask | None = None,
         rebuild: str = "now",
+        by: By | str | None = None,
         **selection: Unpack[Selection],
     ) -> receipts.Receipt:
         """Execute a plan, or plan and execute at once; return the receipt.
@@ -279,10 +280,15 @@ class Memory(Deriving, WaitingRoom):
         `on_dependents="regenerate"` has the replies among them asked again by `regenerate`, else by
         what `regenerator` registered. `unit` is how much "redact" takes: "span" or "clause".
         `scrub`: clean the files too; None does so for small SQLite files. `guard`: keep what goes
-        from coming in again, by keyed digests; None as `guards.always` said of the workspace.
+        from coming in again, by keyed digests; None as `guards.always` said of the workspace. `by`: who asks, where the program does not:
+        on the word of a "tool", "document" or "model" nothing is forgotten.
         Raises PlanChanged, NothingMatched, PreviewRequired (a selector that guesses needs a plan),
-        SelectorError, StorageError, InvalidInput (a plan together with what it does not say).
+        SelectorError, StorageError, InvalidInput (a plan together with what it does not say),
+        PolicyRefused, which the audit chain then says.
         """
+        asker = None if by is None else by_of(by)
+        if asker is not None:
+            self.policies.require("forget", asker)
         if guard is not None:
             check_flag(guard, "guard=")
         look = self._look()
@@ -305,6 +311,7 @@ class Memory(Deriving, WaitingRoom):
             providers=self._engine.options.providers,
             puts_off=rebuild != "never",
             guard=guard,
+            by=asker,
         )
 
         def planned(tx: Tx, scope: Scope) -> Plan:
@@ -316,7 +323,8 @@ class Memory(Deriving, WaitingRoom):
             )  # fmt: skip
 
         try:
-            receipt = rebuild_and_execute(self._engine, self.id, planned, terms)
+            with policies.refusals(self._engine, self.id, "forget", asker or By()):
+                receipt = rebuild_and_execute(self._engine, self.id, planned, terms)
             self._engine.listeners.tell(receipt)  # before the clean-up: they write as well
             return self._after(receipt, scrub=scrub)
         finally:

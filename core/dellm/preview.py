@@ -19,9 +19,15 @@ def tree(plan: Plan) -> str:
     from rich.console import Console
 
     out = StringIO()
-    Console(file=out, width=120, color_system=None, markup=False, highlight=False).print(
-        rich_tree(plan)
+    plain = Console(
+        file=out,
+        width=120,
+        color_system=None,
+        force_jupyter=False,  # in a notebook rich would display it, and `out` would stay empty
+        markup=False,
+        highlight=False,
     )
+    plain.print(rich_tree(plan))
     return out.getvalue().rstrip("\n")
 
 
