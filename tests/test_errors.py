@@ -268,6 +268,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "governed": {"id_": 1},
     "policies.current": {},
     "policies.set": {"policy": None},
+    "policies.require": {"action": "forget"},
     "guards.lift": {"receipt": 1},
     "guards.always": {"on": True},
     "exposures.of": {"ids": [1]},

@@ -364,6 +364,9 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
     "audit.trace": lambda m, _: [m.audit.trace(1), each(m.context, THREADS)],
     "audit.traces": lambda m, _: m.audit.traces(),
     "audit.end_trace": lambda m, _: m.audit.end_trace(),
+    "policies.require": lambda m, _: [
+        attempted(lambda one=one: m.policies.require("forget", one)) for one in ("tool", "human")
+    ],
     "policies.set": lambda m, _: [
         m.policies.set(Policy.parse("[[rules]]\nname = 'zanzibar'\npurpose = 'zanzibar'")),
         m.policies.set(None),

@@ -15,6 +15,7 @@ from typing import LiteralString
 
 from . import governed_rows
 from .database import Scope, Tx
+from .errors import PolicyRefused
 from .governance import creator_of
 from .policy import By, Policy
 from .records import Draft, Record, from_micros
@@ -99,6 +100,28 @@ def keep(tx: Tx, scope: Scope, drafts: Sequence[tuple[int, Draft]]) -> int:
     if bits:
         mark(tx, scope.ws, bits)
     return bits
+
+
+def require_erasable(tx: Tx, scope: Scope, ids: Sequence[int], by: By) -> None:
+    """Raise PolicyRefused where a class keeps one of the records from being erased by somebody."""
+    policy = current(tx, scope)
+    kept = policy.kept_from(by)
+    if not kept:
+        return
+    rows = tx.all(
+        "select r.id from record r left join governed g on g.ws = :ws and g.id = r.id "
+        "where r.ws = :ws and r.id in :ids "
+        "and (g.class in :classes or (g.class is null and r.kind in :kinds))",
+        ws=scope.ws,
+        ids=list(ids),
+        classes=[one.name for one in kept],
+        kinds=[kind for one in kept for kind in one.kinds] or [""],  # an empty list has no type
+    )
+    if rows:
+        raise PolicyRefused(
+            f"{len(rows)} record(s) are of a class that others erase.",
+            ids=[row[0] for row in rows],
+        )
 
 
 def mark(tx: Tx, ws: int, bits: int) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from . import governing, ledger, storing
+from .arguments import check_choice
 from .engine import Engine
-from .errors import InvalidInput
-from .policy import Policy
+from .errors import InvalidInput, PolicyRefused
+from .policy import By, Policy, by_of, may_act
+
+ACTIONS = ("forget", "correct", "hold", "export")
 
 
 class Policies:
@@ -47,6 +52,37 @@ class Policies:
             )
             at = self._engine.options.clock()
             ledger.append(tx, scope.ws, "policy", {"policy": digest}, at)
+
+    def require(self, action: str, by: By | str = "human") -> None:
+        """Raise PolicyRefused where those who ask may not ask for this; the audit chain then says so.
+
+        `action` is one of ACTIONS. `by` is who asks, of governance.ASKERS: what comes out of a tool,
+        a document or a model never may, whatever the policy. Raises InvalidInput.
+        """
+        check_choice(action, ACTIONS, "action=")
+        asker = by_of(by)
+        decided = may_act(asker)
+        if not decided:
+            refused(self._engine, self.workspace, action, asker, [])
+        decided.require()
+
+
+def refused(engine: Engine, workspace: str, action: str, by: By, ids: Sequence[int]) -> None:
+    """Have the audit chain say who was refused what, and of which records; no more of it."""
+    body = {"action": action, "by": by.who, "ids": sorted(ids)}
+    with engine.writing(workspace, durable=True) as (tx, scope):
+        storing.lock(tx, scope.ws)
+        ledger.append(tx, scope.ws, "refused", body, engine.options.clock())
+
+
+@contextmanager
+def refusals(engine: Engine, workspace: str, action: str, by: By) -> Iterator[None]:
+    """Have the audit chain say when what is done inside is refused."""
+    try:
+        yield
+    except PolicyRefused as error:
+        refused(engine, workspace, action, by, error.ids)
+        raise
 
 
 def chosen(policy: Policy | str | Path) -> Policy:

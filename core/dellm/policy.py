@@ -255,7 +255,7 @@ class Policy:
 
     def may_write(self, draft: Described, by: By | str = "human") -> Decision:
         """Decide whether something may be stored, at once or after somebody confirmed it."""
-        asker = _by(by)
+        asker = by_of(by)
         if not self.memory:
             return Decision(False, "memory is switched off")
         kept = self.class_of(draft)
@@ -307,7 +307,7 @@ class Policy:
 
     def may_read(self, record: Described, by: By | str = "human") -> Decision:
         """Decide whether a record may be given to somebody, in a prompt or otherwise."""
-        asker = _by(by)
+        asker = by_of(by)
         if not self.memory:
             return Decision(False, "memory is switched off")
         for kept, what in self._governing(record):
@@ -322,9 +322,16 @@ class Policy:
             tuple(one.name for one in self.sensitivities if not _open_to(one.roles, role)),
         )
 
+    def kept_from(self, by: By | str) -> tuple[Class, ...]:
+        """Return the classes of which somebody may have nothing erased; see may_erase."""
+        asker = by_of(by)
+        if asker.who == "system":
+            return ()
+        return tuple(one for one in self.classes if not _open_to(one.erase, asker.role))
+
     def may_export(self, record: Described, by: By | str = "human") -> Decision:
         """Decide whether a record may leave the memory in an export."""
-        asker = _by(by)
+        asker = by_of(by)
         if asker.who in UNTRUSTED:
             return Decision(False, f"a {asker.who} cannot ask for an export")
         if not _open_to(self.export, asker.role):
@@ -337,12 +344,15 @@ class Policy:
         return Decision(True, "nothing keeps it in")
 
     def may_erase(self, record: Described, by: By | str = "human") -> Decision:
-        """Decide whether somebody may have a record forgotten, corrected or held."""
-        asker = _by(by)
+        """Decide whether somebody may have a record forgotten or corrected.
+
+        The program itself may, "system": what has come to its end goes, whatever its class.
+        """
+        asker = by_of(by)
         if asker.who in UNTRUSTED:
             return Decision(False, f"a {asker.who} cannot ask for that")
         kept = self.class_of(record)
-        if kept is not None and not _open_to(kept.erase, asker.role):
+        if kept in self.kept_from(asker):
             return Decision(False, f"class {kept.name} is erased by other roles only")
         return Decision(True, f"asked by a {asker.who}")
 
@@ -385,13 +395,14 @@ def may_act(by: By | str) -> Decision:
 
     Never what came out of a tool, a document or a model: their words are not anybody's wish.
     """
-    asker = _by(by)
+    asker = by_of(by)
     if asker.who in UNTRUSTED:
         return Decision(False, f"a {asker.who} cannot ask for that")
     return Decision(True, f"asked by a {asker.who}")
 
 
-def _by(by: By | str) -> By:
+def by_of(by: By | str) -> By:
+    """Return who asks; InvalidInput for somebody who is none of ASKERS."""
     return by if isinstance(by, By) else By(by)
 
 
