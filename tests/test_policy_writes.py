@@ -14,6 +14,7 @@ from raw_tables import connected, rows_of, statement
 
 from dellm import (
     Atom,
+    By,
     Draft,
     InvalidInput,
     Keep,
@@ -26,6 +27,7 @@ from dellm import (
     Sources,
     Status,
 )
+from dellm.governance import UNTRUSTED
 from dellm.policy import DAY
 
 Opened = Callable[..., Memory]
@@ -482,4 +484,66 @@ def test_records_of_before_are_known_to_end(url: str, opened: Opened, clock: Clo
             "where r.ws = workspace.ws and r.retention_until is not null)",
         )
     assert memory.record("reply", context=[short.id]).retention_until == after(3)
+    assert memory.verify().ok
+
+
+# who asks
+
+
+@pytest.mark.parametrize("who", sorted(UNTRUSTED))
+def test_nothing_is_forgotten_on_the_word_of_a_tool_a_document_or_a_model(
+    memory: Memory, who: str
+) -> None:
+    told = memory.remember("Rome")
+    with pytest.raises(PolicyRefused):
+        memory.forget(ids=[told.id], by=who)
+    for action in ("forget", "correct", "hold", "export"):
+        with pytest.raises(PolicyRefused):
+            memory.policies.require(action, who)
+    assert memory.get(told.id) == told
+    chain = memory.ledger()
+    assert {one.action for one in chain} == {"refused"}
+    assert [one.body["action"] for one in chain] == [
+        *("forget", "forget", "correct", "hold", "export"),
+    ]
+    assert {one.body["by"] for one in chain} == {who}
+
+
+def test_who_asked_is_in_the_audit(memory: Memory) -> None:
+    one, two = memory.remember("Rome"), memory.remember("Oslo")
+    memory.forget(ids=[one.id], by="admin", scrub=False)
+    memory.forget(ids=[two.id], scrub=False)
+    assert [entry.body.get("by") for entry in memory.ledger()] == ["admin", None]
+    for action in ("forget", "export"):
+        memory.policies.require(action, By("human", "clerk"))
+    with pytest.raises(InvalidInput):
+        memory.policies.require("dance")
+    with pytest.raises(InvalidInput):
+        memory.forget(ids=[1], by="the wind")
+
+
+def test_a_class_may_be_erased_by_its_roles_alone(memory: Memory) -> None:
+    memory.policies.set(
+        Policy.parse('[classes.note]\nkinds = ["item"]\nerase = ["clerk"]\n[classes.other]')
+    )
+    note = memory.remember("a note", retention="note")
+    item = memory.remember("an item", kind="item")
+    free = memory.remember("an item", kind="item", retention="other")
+    reply = memory.record("of the note", context=[note.id])
+    for id_ in (note.id, item.id):
+        with pytest.raises(PolicyRefused) as caught:
+            memory.forget(ids=[id_])
+        assert caught.value.ids == (id_,)
+    with pytest.raises(PolicyRefused):
+        memory.forget(ids=[free.id, note.id], by=By("human", "guest"))
+    assert [one.body["ids"] for one in memory.ledger() if one.action == "refused"] == [
+        [note.id],
+        [item.id],
+        [note.id],
+    ]
+    memory.forget(ids=[reply.id], scrub=False)
+    memory.forget(ids=[free.id], scrub=False)
+    memory.forget(ids=[note.id], by=By("human", "clerk"), scrub=False)
+    memory.forget(ids=[item.id], by="system", scrub=False)
+    assert list(memory.export()) == []
     assert memory.verify().ok

@@ -109,19 +109,16 @@ def require_erasable(tx: Tx, scope: Scope, ids: Sequence[int], by: By) -> None:
     if not kept:
         return
     rows = tx.all(
-        "select r.id from record r left join governed g on g.ws = :ws and g.id = r.id "
-        "where r.ws = :ws and r.id in :ids "
-        "and (g.class in :classes or (g.class is null and r.kind in :kinds))",
+        "select r.id, r.kind, g.class from record r "
+        "left join governed g on g.ws = :ws and g.id = r.id where r.ws = :ws and r.id in :ids",
         ws=scope.ws,
         ids=list(ids),
-        classes=[one.name for one in kept],
-        kinds=[kind for one in kept for kind in one.kinds] or [""],  # an empty list has no type
     )
-    if rows:
-        raise PolicyRefused(
-            f"{len(rows)} record(s) are of a class that others erase.",
-            ids=[row[0] for row in rows],
-        )
+    names, kinds = {one.name for one in kept}, {kind for one in kept for kind in one.kinds}
+    closed = [row[0] for row in rows if (row[2] in names if row[2] else row[1] in kinds)]
+    if closed:
+        what = f"{len(closed)} record(s) are of a class that others erase."
+        raise PolicyRefused(what, ids=closed)
 
 
 def mark(tx: Tx, ws: int, bits: int) -> None:
