@@ -447,6 +447,13 @@ def test_a_snapshot_costs_what_its_model_costs() -> None:
     assert table.of("openai:gpt-4.1-nano-mine") is None
 
 
+def test_a_small_sum_is_not_shown_as_nothing() -> None:
+    tally = Tally(EMBEDDER, "vectors")
+    assert Bill([tally], prices()).total() == "$0.0000"
+    tally.asked_for(10)
+    assert Bill([tally], prices()).total() == "under $0.0001"
+
+
 def test_hidden_reasoning_is_paid_for() -> None:
     tally = Tally("openai:gpt-5-nano", "answers")
     tally.asked_for(1_000_000, 0)

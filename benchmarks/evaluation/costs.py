@@ -108,8 +108,8 @@ class Bill:
         known = sum(one for tally in self.tallies if (one := self.dollars(tally)) is not None)
         unknown = " and ".join(dict.fromkeys(name for name, one in each.items() if one is None))
         if not unknown:
-            return f"${known:.4f}"
-        return f"${known:.4f} and what {unknown} costs, whose price is unknown (--prices FILE)"
+            return _money(known)
+        return f"{_money(known)} and what {unknown} costs, whose price is unknown (--prices FILE)"
 
     def table(self) -> str:
         """Return a row for each model as a Markdown table."""
@@ -125,7 +125,7 @@ class Bill:
             "kept or repeated": tally.kept,
             "tokens in": tally.input,
             "tokens out": self.output(tally),
-            "dollars": "unknown" if dollars is None else f"{dollars:.4f}",
+            "cost": "unknown" if dollars is None else _money(dollars),
         }
 
     def spent(self) -> str:
@@ -148,3 +148,7 @@ class Bill:
         if any((price := self.prices.of(one.name)) and price.reasoning for one in self.tallies):
             said.append("Hidden reasoning is in tokens out by the guess of the price table.")
         return said
+
+
+def _money(dollars: float) -> str:
+    return "under $0.0001" if 0 < dollars < 0.0001 else f"${dollars:.4f}"
