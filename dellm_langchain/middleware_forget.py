@@ -26,6 +26,7 @@ from dellm import (
     NothingMatched,
     Request,
     RequestKind,
+    may_act,
     recognise,
 )
 from dellm.adapting import Classifier, check_callable
@@ -85,8 +86,9 @@ class ForgetMiddleware(MemoryMiddleware):
 
         Raises InvalidInput without a checkpointer, EmbedderError, StorageError.
         """
-        if captured.around().call is not None:
-            return None  # in a tool, the human messages are a model's
+        # In a tool, the human messages are a model's.
+        if not may_act("human" if captured.around().call is None else "tool"):
+            return None
         messages: Sequence[AnyMessage] = state["messages"]
         if messages and (messages[-1].id or "").startswith(NOTICE):
             return {"jump_to": "end"}  # another agent of the graph has ended the turn
@@ -242,4 +244,4 @@ def erase_request(run: Run, message: HumanMessage) -> None:
         ids.add(run.memory.remember_many([draft_of(message, run.thread, run.kept.serde)])[0].id)
     if ids:
         with suppress(NothingMatched):  # somebody else has just erased it
-            run.memory.forget(ids=sorted(ids))
+            run.memory.forget(ids=sorted(ids), by="human")

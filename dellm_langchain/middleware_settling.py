@@ -172,7 +172,7 @@ class Settling:
         run = self._run
         known, before = run.records_of(self._messages), stored(run)
         try:
-            receipt = run.memory.forget(plan)
+            receipt = run.memory.forget(plan, by="human")
         except (PlanChanged, NothingMatched):
             return self._asks("changed")
         changed = tuple(

@@ -8,6 +8,7 @@ then asked as always.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.types import Command
 
-from dellm import RequestKind, recognise
+from dellm import PolicyRefused, RequestKind, recognise
 from dellm.adapting import Classifier, Target
 
 from .messages import text_of
@@ -47,7 +48,7 @@ def forget_tool(middleware: MemoryMiddleware, classifier: Classifier | None = No
 
 def _proposed(run: Run, messages: list[Any], what: str, classifier: Classifier | None) -> Outcome:
     if run.inside_tool:
-        return Outcome(REFUSED)  # what an agent inside a tool is told comes from a model
+        return _refused(run, "tool")  # what an agent inside a tool is told comes from a model
     question = asked_before(run) if resuming() else None
     if question is not None:
         asked = Settling(run, messages, *wished_before(question))
@@ -56,7 +57,7 @@ def _proposed(run: Run, messages: list[Any], what: str, classifier: Classifier |
     said = text_of(messages[start].content) if messages else ""
     request = recognise(said, model=classifier)
     if request.kind is RequestKind.NONE or not set() != _words(what) <= _words(said):
-        return Outcome(REFUSED)
+        return _refused(run, "model")
     if request.kind is RequestKind.OFFER and what.strip() in said:
         # What is said to be over was no request to forget it: the model names what of it.
         named = Target("value", what.strip())
@@ -64,6 +65,13 @@ def _proposed(run: Run, messages: list[Any], what: str, classifier: Classifier |
     run.settled()
     own = [one for one in run.records_of(messages[start:]) if one]
     return Settling(run, messages, *wished(run, [request], own)).settled(None)
+
+
+def _refused(run: Run, by: str) -> Outcome:
+    """Refuse what nobody asks but a tool or a model; the audit chain says so."""
+    with suppress(PolicyRefused):
+        run.memory.policies.require("forget", by)
+    return Outcome(REFUSED)
 
 
 def _words(text: str) -> set[str]:

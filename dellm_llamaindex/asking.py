@@ -197,7 +197,7 @@ class Asking:
 
     def _erased(self, question: Question, plan: Plan) -> Said:
         try:
-            receipt = self._memory.forget(plan)
+            receipt = self._memory.forget(plan, by="human")
         except (PlanChanged, NothingMatched):
             return self.again(question, "changed")
         text = (

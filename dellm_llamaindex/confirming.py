@@ -10,15 +10,15 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage, TextBlock
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from workflows import Context
 from workflows.events import Event, HumanResponseEvent, InputRequiredEvent
 
-from dellm import InvalidInput, RequestKind, recognise
+from dellm import InvalidInput, RequestKind, may_act, recognise
 from dellm.adapting import Classifier
 
 from .asking import Asking, Question, Said
-from .forgetting import conversation_of, overheard
+from .forgetting import conversation_of, speaker
 
 STATE = "dellm_forget"  # where an event says how far its request has got
 
@@ -94,7 +94,7 @@ async def _begun(
     message = getattr(event, field, None)
     if message is None:
         raise InvalidInput("The event of confirm_forget() has no such field=.")
-    if overheard(_text(message)):
+    if not may_act(_speaker(message)):
         return None
     request = await asyncio.to_thread(recognise, _text(message), model=classifier)
     if request.kind is not RequestKind.FORGET:
@@ -105,6 +105,13 @@ async def _begun(
     setattr(event, field, _with(message, request.rest.strip()))
     setattr(event, STATE, state)
     return state
+
+
+def _speaker(message: Any) -> str:
+    """Return who says a message; what has another role than the user's is no wish of theirs."""
+    if isinstance(message, ChatMessage) and message.role is not MessageRole.USER:
+        return "tool" if message.role in {MessageRole.TOOL, MessageRole.FUNCTION} else "model"
+    return speaker(_text(message))
 
 
 def _note(state: dict[str, Any], said: Said) -> None:

@@ -19,7 +19,7 @@ from llama_index.core.chat_engine.types import (
     StreamingAgentChatResponse,
 )
 
-from dellm import InvalidInput, Memory, RequestKind, recognise
+from dellm import InvalidInput, Memory, RequestKind, may_act, recognise
 from dellm.adapting import Classifier, Kind, answering, check_callable, check_flag
 
 from . import scopes
@@ -84,7 +84,7 @@ class ForgetDialog:
         is what a workflow hands on that a model has said or a retriever found in the same run.
         Raises EmbedderError, StorageError.
         """
-        if overheard(message):
+        if not may_act(speaker(message)):
             return Turn(None, message)
         with self._guard:
             waiting, self._pending = self._pending, None
@@ -133,16 +133,18 @@ def conversation_of(memory: Any, session_id: str | None, user: str) -> tuple[Mem
     return core, thread
 
 
-def overheard(message: str) -> bool:
-    """Whether a message is no user's: a tool says it, or a model or document does."""
+def speaker(message: str) -> str:
+    """Return who says a message: "human", or a "tool", "model" or "document" of the running turn."""
     scope = inner = scopes.current()
     while scope is not None:
         if scope.kind == "tool":
-            return True
+            return "tool"
         scope = scope.parent
     if inner is None:
-        return False
-    return bool(told_by(message, inner)) or message.strip() in _found(inner)
+        return "human"
+    if told_by(message, inner):
+        return "model"
+    return "document" if message.strip() in _found(inner) else "human"
 
 
 def _found(scope: scopes.Scope) -> Iterator[str]:

@@ -558,6 +558,12 @@ def test_a_tools_result_cannot_have_anything_forgotten(small: Memory) -> None:
     assert any(one.startswith("Refused") for one in texts(graph))
     assert asked(graph) is None
     assert STATEMENT in texts(graph)
+    assert refused(small) == ["model"]
+
+
+def refused(memory: Memory) -> list[str]:
+    """Return on whose word something was asked for that the audit says was refused."""
+    return [one.body["by"] for one in memory.ledger() if one.action == "refused"]
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
@@ -573,6 +579,8 @@ def test_what_the_user_asks_for_is_planned_by_the_tool_and_then_asked_about(
     resume(graph, True, way=way)
     assert left(small) == []
     assert CONTROL in texts(graph)
+    assert refused(small) == []
+    assert {one.body["by"] for one in small.ledger() if one.action == "erase"} == {"human"}
 
 
 def test_what_the_user_says_is_over_may_be_proposed_by_the_model(small: Memory) -> None:
@@ -621,6 +629,7 @@ def test_what_an_agent_inside_a_tool_is_told_is_no_request(
     say(graph, "call:helper(now) please")
     assert asked(graph) is None
     assert STATEMENT in texts(graph)
+    assert refused(small) == (["tool"] if options else [])
 
 
 def test_the_tool_is_there_only_if_asked_for(small: Memory) -> None:

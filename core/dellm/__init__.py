@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from .items import Items, Keep
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
     from .policies import Policies
-    from .policy import By, Decision, Policy, Retention
+    from .policy import By, Decision, Policy, Retention, may_act
     from .providers import Provider, Providers
     from .requests import Request, RequestKind, recognise
     from .restoring import Held, Loaded, StoredWrite
@@ -103,7 +103,7 @@ _LATER = {
     "guards": ("Guard", "Guards"),
     "exposures": ("Exposure", "Exposures", "Queries"),
     "policies": ("Policies",),
-    "policy": ("By", "Decision", "Policy", "Retention"),
+    "policy": ("By", "Decision", "Policy", "Retention", "may_act"),
     "providers": ("Provider", "Providers"),
     "item_search": ("Item",),
     "items": ("Items", "Keep"),
@@ -234,6 +234,7 @@ __all__ = [
     "depth",
     "estimated_tokens",
     "influence",
+    "may_act",
     "prompt",
     "recognise",
     "reply_with",

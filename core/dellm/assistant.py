@@ -288,7 +288,7 @@ class Assistant:
         if plan.digest != waiting.plan.digest:
             return self._moved(replace(waiting, wish=wish, plan=plan))
         try:
-            receipt = self.memory.forget(plan, regenerate=reply_with(self.model))
+            receipt = self.memory.forget(plan, regenerate=reply_with(self.model), by="human")
         except (PlanChanged, NothingMatched):
             return self._moved(replace(waiting, wish=wish, plan=plan))
         return Reply(f"Forgotten.\n{receipt}", plan=plan, receipt=receipt)
