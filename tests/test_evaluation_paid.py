@@ -131,7 +131,7 @@ def test_on_a_terminal_it_is_asked_first(
     ours, theirs = pty.openpty()
     os.write(ours, typed.encode())
     with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.evaluation", *arguments(tmp_path, data)],
+        [sys.executable, "-m", "benchmarks.evaluation", *arguments(tmp_path, data, "--limit", "1")],
         cwd=ROOT,
         stdin=theirs,
         stdout=subprocess.PIPE,
@@ -153,9 +153,7 @@ def test_the_estimate_is_what_the_server_then_counts(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    embedder = StandInEmbedder(OpenAIEmbedder(), None)
-    monkeypatch.setattr(openai_server, "words_as_vector", lambda text, _: embedder.embed([text])[0])
-    server.reply = StandIn(OpenAIModel("gpt-4.1-nano")).complete
+    as_expected(server, monkeypatch)
     assert command.main(arguments(tmp_path, data, "--yes")) == 0
     said = capsys.readouterr().out
     chats, vectors = counted(server)
@@ -163,6 +161,29 @@ def test_the_estimate_is_what_the_server_then_counts(
     assert row_of(said, "vectors") == vectors
     dollars = (chats[1] * 0.10 + chats[2] * 0.40 + vectors[1] * 0.02) / 1e6
     assert f"would ask {chats[0] + vectors[0]} requests and cost about ${dollars:.4f}" in said
+
+
+def test_an_estimate_leaves_out_what_is_kept(
+    server: OpenAIServer,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    as_expected(server, monkeypatch)
+    server._faults.extend(["", "", "", "", "", "", "400"])
+    assert command.main(arguments(tmp_path, data, "--yes")) == 2
+    server.requests.clear()
+    capsys.readouterr()
+    assert command.main(arguments(tmp_path, data, "--yes")) == 0
+    assert f"would ask {len(server.requests)} requests" in capsys.readouterr().out
+
+
+def as_expected(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the server answer just as the stand-ins do."""
+    embedder = StandInEmbedder(OpenAIEmbedder(), None)
+    monkeypatch.setattr(openai_server, "words_as_vector", lambda text, _: embedder.embed([text])[0])
+    server.reply = StandIn(OpenAIModel("gpt-4.1-nano")).complete
 
 
 def counted(server: OpenAIServer) -> list[tuple[int, int, int]]:
