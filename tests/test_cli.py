@@ -615,3 +615,13 @@ def test_a_restored_database_is_checked_by_its_journal(filled, tmp_path, monkeyp
     assert "erased again" in filled("restore-check", tmp_path / "journal").stdout
     assert PHONE not in filled("export").stdout
     assert data(filled("restore-check", tmp_path / "journal", "--json"))["lost"] == 0
+
+
+# --- sweep ---
+
+
+def test_what_has_expired_is_swept(filled, tmp_path):
+    with Memory.open(str(tmp_path / "memory.db"), embedder=None) as memory:
+        memory.remember("the code is 4711", retention_until=1)
+    assert data(filled("sweep", "--json"))["gone"] == 1
+    assert "0 expired" in filled("sweep", "--no-scrub").stdout

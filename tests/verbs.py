@@ -22,6 +22,7 @@ from dellm import (
     DellmError,
     Draft,
     Elsewhere,
+    Expiry,
     Exposures,
     Fact,
     Facts,
@@ -50,7 +51,7 @@ NAMESPACES = ("", "a%", "%")
 NOT_OF_A_WORKSPACE = {
     *("open", "close", "workspace", "id", "identity", "origin", "url", "root", "closed"),
     *("rebuilder", "derivation", "regenerator", "after_forget", "after_read"),
-    *("items.embedder", "summaries.use"),
+    *("items.embedder", "summaries.use", "expiry.every"),
 }
 # The verbs of `memory.checkpoints` are named "checkpoints.get" and so on, as those of `memory.items`.
 GROUPS = {
@@ -63,6 +64,7 @@ GROUPS = {
         "exposures",
         "facts",
         "guards",
+        "expiry",
         "policies",
         "items",
         "summaries",
@@ -76,6 +78,7 @@ def public_verbs() -> set[str]:
     grouped = {f"checkpoints.{name}" for name in dir(Checkpoints) if not name.startswith("_")}
     grouped |= {f"answers.{name}" for name in dir(Answers) if not name.startswith("_")}
     grouped |= {f"audit.{name}" for name in dir(Audit) if not name.startswith("_")}
+    grouped |= {f"expiry.{name}" for name in dir(Expiry) if not name.startswith("_")}
     grouped |= {f"items.{name}" for name in dir(Items) if not name.startswith("_")}
     grouped |= {f"elsewhere.{name}" for name in dir(Elsewhere) if not name.startswith("_")}
     grouped |= {f"facts.{name}" for name in dir(Facts) if not name.startswith("_")}
@@ -371,6 +374,9 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         m.policies.set(Policy.parse("[[rules]]\nname = 'zanzibar'\npurpose = 'zanzibar'")),
         m.policies.set(None),
     ],
+    "expiry.due": lambda m, _: m.expiry.due(),
+    "expiry.next": lambda m, _: m.expiry.next(),
+    "expiry.sweep": lambda m, _: m.expiry.sweep(),
     "guards.lift": lambda m, foreign: each(m.guards.lift, (foreign, 1, 99)),
     "guards.always": lambda m, _: m.guards.always(),
     "exposures.note": lambda m, _: m.exposures.note(list(IDS), model="zanzibar/m"),

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .disclosures import Disclosure
     from .elsewhere import Elsewhere, Foreign
     from .embedding import HashingEmbedder, MiniLMEmbedder, OpenAIEmbedder
+    from .expiry import Expiry, Swept
     from .exposures import Exposure, Exposures, Queries
     from .extracting import Extracted, Extractor, Proposed
     from .fact_model import OpenAIExtractor
@@ -101,6 +102,7 @@ _LATER = {
     "auditing": ("Audit",),
     "governed": ("Artefacts", "Governed"),
     "guards": ("Guard", "Guards"),
+    "expiry": ("Expiry", "Swept"),
     "exposures": ("Exposure", "Exposures", "Queries"),
     "policies": ("Policies",),
     "policy": ("By", "Decision", "Policy", "Retention", "may_act"),
@@ -148,6 +150,7 @@ __all__ = [
     "Elsewhere",
     "Embedder",
     "EmbedderError",
+    "Expiry",
     "Explanation",
     "Exposure",
     "Exposures",
@@ -222,6 +225,7 @@ __all__ = [
     "StoredWrite",
     "Summaries",
     "Summary",
+    "Swept",
     "System",
     "TaskWrite",
     "UnsupportedHere",

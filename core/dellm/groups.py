@@ -12,6 +12,7 @@ from .auditing import Audit
 from .checkpoints import Checkpoints
 from .conversations import Conversations
 from .elsewhere import Elsewhere
+from .expiry import Expiry
 from .exposures import Exposures
 from .facts import Facts
 from .governed import Governed
@@ -22,6 +23,7 @@ from .recall import Recall
 from .summaries import Summaries
 
 if TYPE_CHECKING:
+    from .expiry import Forgetter
     from .facts import Keeper
 
 
@@ -82,6 +84,11 @@ class Groups(Recall):
     def audit(self) -> Audit:
         """The audit chain of this workspace, and how long it is kept; call it for the entries."""
         return Audit(self._engine, self.id)
+
+    @property
+    def expiry(self) -> Expiry:
+        """What of this workspace expires, and the sweep that forgets it."""
+        return Expiry(self._engine, self.id, cast("Forgetter", self))
 
     @property
     def exposures(self) -> Exposures:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from . import forbidding, provenance, reading, regenerating
+from . import expiring, forbidding, provenance, reading, regenerating
 from .database import Scope, Tx
 from .making import ASKS, VERSION, derived_by
 from .plan import Asked, Dependent, Plan
@@ -126,18 +126,25 @@ def _is_made_by(metadata: Mapping[str, Any], names: Collection[str]) -> bool:
 
 
 def _asking(tx: Tx, scope: Scope, plan: Plan, at: int) -> dict[int, Record]:
-    """Return the records of a plan, in use, that ask for a function."""
+    """Return the records of a plan, in use, that ask for a function.
+
+    One that has expired counts as in use where it did so because a source did, as sources bound what
+    is made of them: its successor is bounded by those that stay.
+    """
     rows = tx.all(
         "select id from record where ws = :ws and id in :ids and metadata like :asks",
         ws=scope.ws,
         ids=list(plan.ids),
         asks=f'%"{ASKS}"%',
     )
-    found = reading.several(tx, scope, [row[0] for row in rows], at)
+    found = reading.several(tx, scope, [row[0] for row in rows], None)
+    ended = expiring.by_their_sources(tx, scope.ws, list(found.values()), at)
     return {
         id_: record
         for id_, record in found.items()
-        if record.status == Status.ACTIVE and isinstance(record.metadata.get(ASKS), str)
+        if record.status == Status.ACTIVE
+        and isinstance(record.metadata.get(ASKS), str)
+        and (expiring.lasts(record, at) or id_ in ended)
     }
 
 
@@ -228,7 +235,7 @@ def new_versions(
         return {}
     found = _found(tx, scope, plan, names, at, shortened)
     texts = _still(made, _listed(plan, found), found.twins)
-    stored = reading.several(tx, scope, list(texts), at)
+    stored = expiring.renewed(tx, scope, made.sources, list(texts), at)
     return {
         id_: Version(
             regenerating.draft_of(stored[id_], text, made.holds)
