@@ -57,6 +57,7 @@ SCOPED = (
     *("fact", "fact_end", "fact_key", "fact_seen", "fact_refused"),
     *("outsider", "exposure"),
     *("rebuild_job", "rebuild_source", "guard", "governed"),
+    *("hold", "hold_record", "hold_wait"),
 )
 
 
@@ -100,6 +101,12 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
     memory.derivation(f"digest {canary}")(lambda sources: sources[0].text)
     memory.derive(f"digest {canary}", sources=[1, memory.remember("zanzibar digested").id])
     memory.forget("zanzibar digested", rebuild="later", scrub=False)
+    held = memory.remember(f"zanzibar {canary} held", thread="held", subject=canary).id
+    memory.holds.place(subject=canary, basis="case 1", by="counsel")
+    memory.holds.release(memory.holds.place(ids=[held], basis="case 2", by="counsel").number)
+    memory.holds.release(1)
+    memory.holds.place(ids=[held], basis="case 3", by="counsel")
+    memory.forget(ids=[held], scrub=False)
     memory.index()
     return receipt
 
@@ -279,7 +286,7 @@ def test_the_role_of_our_statements_sees_only_the_workspace_that_is_set(
             for table in (*SCOPED, "workspace"):
                 assert visible(connection, table) == set(), (table, unset)
             assert connection.execute("delete from record").rowcount == 0
-    assert len(list(two[1].export())) == held[second] - 3  # one is suppressed, two wait
+    assert len(list(two[1].export())) == held[second] - 4  # one is suppressed, one held, two wait
 
 
 @pytest.mark.parametrize("table", SCOPED)

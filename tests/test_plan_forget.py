@@ -21,7 +21,6 @@ from dellm import (
     Plan,
     PlanChanged,
     SelectorError,
-    Status,
 )
 
 
@@ -161,16 +160,15 @@ def test_a_reach_that_makes_no_sense_is_refused(wrong: int) -> None:
 
 def test_what_is_on_hold_stays_and_loses_only_its_erased_context(memory: Memory, url: str) -> None:
     grown(memory)
-    hold(url, "alex", 3)
+    memory.holds.place(ids=[3], basis="case 1", by="counsel")
     plan = memory.plan(ids=[1])
     assert (plan.ids, [(one.id, one.why) for one in plan.held]) == (
         (1, 2, 4, 6),
-        [(3, "on hold")],
+        [(3, "on hold 1")],
     )
     receipt = memory.forget(plan)
     assert (receipt.ids, receipt.held) == ((1, 2, 4, 6), (3,))
-    assert [one.id for one in memory.export()] == [3, 5, 7]
-    assert memory.get(3).status == Status.HELD
+    assert [one.id for one in memory.export()] == [5, 7]
     assert memory.context_of(3) == []
     assert memory.verify().ok
 
@@ -183,9 +181,9 @@ def test_a_match_on_hold_is_not_taken_whatever_the_mode(memory: Memory, url: str
         plan = memory.plan("Paris", ids=[1], mode=mode)
         assert [one.id for one in plan.held] == [1]
         assert plan.matches == ()
-    with pytest.raises(NothingMatched):
-        memory.forget(ids=[1], reach=dellm.depth(0))
-    assert memory.get(1).text == "I live in Paris"
+    receipt = memory.forget(ids=[1], reach=dellm.depth(0))
+    assert (receipt.level, receipt.ids, receipt.held) == ("held", (), (1,))
+    assert [one.id for one in memory.export()] == [2]
 
 
 # a plan binds

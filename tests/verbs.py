@@ -28,6 +28,7 @@ from dellm import (
     Facts,
     Foreign,
     Guards,
+    Holds,
     Items,
     Keep,
     Many,
@@ -64,6 +65,7 @@ GROUPS = {
         "exposures",
         "facts",
         "guards",
+        "holds",
         "expiry",
         "policies",
         "items",
@@ -84,6 +86,7 @@ def public_verbs() -> set[str]:
     grouped |= {f"facts.{name}" for name in dir(Facts) if not name.startswith("_")}
     grouped |= {f"exposures.{name}" for name in dir(Exposures) if not name.startswith("_")}
     grouped |= {f"policies.{name}" for name in dir(Policies) if not name.startswith("_")}
+    grouped |= {f"holds.{name}" for name in dir(Holds) if not name.startswith("_")}
     grouped |= {f"guards.{name}" for name in dir(Guards) if not name.startswith("_")}
     grouped |= {f"conversations.{name}" for name in dir(Conversations) if not name.startswith("_")}
     grouped |= {f"summaries.{name}" for name in dir(Summaries) if not name.startswith("_")}
@@ -178,7 +181,8 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     "restore_check": lambda m, _: attempted(m.restore_check),
     "governed": lambda m, _: each(m.governed, IDS),
     "policies.current": lambda m, _: m.policies.current(),
-    "receipts": lambda m, _: [m.receipts(), m.guards()],
+    "receipts": lambda m, _: [m.receipts(), m.guards(), m.holds(released=True)],
+    "holds.waiting": lambda m, _: m.holds.waiting(),
     "ledger": lambda m, _: m.ledger(),
     "scan": lambda m, _: m.scan("zanzibar", files=False),
     "verify": lambda m, _: m.verify(),
@@ -373,6 +377,21 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
     "policies.set": lambda m, _: [
         m.policies.set(Policy.parse("[[rules]]\nname = 'zanzibar'\npurpose = 'zanzibar'")),
         m.policies.set(None),
+    ],
+    "holds.place": lambda m, _: [
+        attempted(lambda one=one: m.holds.place(basis="case 1", by="counsel", **one))
+        for one in (
+            *({"ids": [id_]} for id_ in IDS),
+            *({"thread": name} for name in THREADS),
+            {"subject": "zanzibar"},
+            {"everything": True},
+        )
+    ],
+    "holds.release": lambda m, _: [
+        m.forget(ids=[m.remember("zanzibar held").id])
+        if m.holds.place(everything=True, basis="case 1", by="counsel")
+        else None,
+        each(m.holds.release, range(-1, 60)),
     ],
     "expiry.due": lambda m, _: m.expiry.due(),
     "expiry.next": lambda m, _: m.expiry.next(),

@@ -17,6 +17,7 @@ from .errors import (
     DellmError,
     DerivationError,
     EmbedderError,
+    HeldRecord,
     InvalidInput,
     ModelError,
     NotFound,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from .facts import Facts
     from .governed import Artefacts, Governed
     from .guards import Guard, Guards
+    from .holds import Hold, Holds
     from .item_search import Item
     from .items import Items, Keep
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
@@ -102,6 +104,7 @@ _LATER = {
     "auditing": ("Audit",),
     "governed": ("Artefacts", "Governed"),
     "guards": ("Guard", "Guards"),
+    "holds": ("Hold", "Holds"),
     "expiry": ("Expiry", "Swept"),
     "exposures": ("Exposure", "Exposures", "Queries"),
     "policies": ("Policies",),
@@ -165,6 +168,9 @@ __all__ = [
     "Governed",
     "Guard",
     "Guards",
+    "HeldRecord",
+    "Hold",
+    "Holds",
     "HashingEmbedder",
     "Held",
     "InvalidInput",

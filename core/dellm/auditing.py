@@ -24,6 +24,7 @@ _NEEDED: tuple[LiteralString, ...] = (
     "select min(receipt) from residue where ws = :ws",
     "select min(receipt) from rebuild_job where ws = :ws",
     "select min(receipt) from guard where ws = :ws",
+    "select min(receipt) from hold_wait where ws = :ws and receipt > 0",
     "select min(receipt) from repeat where ws = :ws and expires_at > :at",
 )
 

@@ -252,13 +252,13 @@ def _there(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[st
             "where ws = :ws and thread = :thread and fid is not null order by version",
             **at,
         )
-    return {decode(fid): id_ if status in (0, 3) else 0 for fid, id_, status in rows}
+    return {decode(fid): id_ if status == 0 else 0 for fid, id_, status in rows}
 
 
 def _before(tx: Tx, scope: Scope, thread: str) -> list[int]:
     """Return the last record of a thread that depends on all before it, and all records since."""
     rows = tx.all(
-        "select id, metadata from record where ws = :ws and thread = :thread and status in (0, 3) "
+        "select id, metadata from record where ws = :ws and thread = :thread and status = 0 "
         "order by place desc limit :most",
         ws=scope.ws,
         thread=encode(thread),
@@ -270,7 +270,7 @@ def _before(tx: Tx, scope: Scope, thread: str) -> list[int]:
     since = tx.all(
         # By key: a record's place may be that of an earlier one.
         "select id from record where ws = :ws and id >= :last and thread || '' = :thread "
-        "and status in (0, 3) order by id",
+        "and status = 0 order by id",
         ws=scope.ws,
         last=last,
         thread=encode(thread),

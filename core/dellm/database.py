@@ -28,10 +28,8 @@ Vector = NDArray[np.float32]
 Clock = Callable[[], int]
 
 # Records that may be used at `:at`, as columns of `record`, or of `record r` in a join.
-USABLE: LiteralString = "status in (0, 3) and (retention_until is null or retention_until > :at)"
-R_USABLE: LiteralString = (
-    "r.status in (0, 3) and (r.retention_until is null or r.retention_until > :at)"
-)
+USABLE: LiteralString = "status = 0 and (retention_until is null or retention_until > :at)"
+R_USABLE: LiteralString = "r.status = 0 and (r.retention_until is null or r.retention_until > :at)"
 # The others, found by the index on just these few.
 UNUSABLE: LiteralString = (
     "select id from record where ws = :ws and (status <> 0 or retention_until is not null) "
@@ -40,6 +38,11 @@ UNUSABLE: LiteralString = (
 # With what was dropped from its thread: it may be forgotten, and is in no prompt.
 UNASKED: LiteralString = (
     f"{UNUSABLE} union all select record from hidden where ws = :ws and how = 1"
+)
+# What a forget by meaning does not find. It finds what is on hold, which then waits.
+UNFOUND: LiteralString = (
+    "select id from record where ws = :ws and (status <> 0 or retention_until is not null) "
+    "and not (status in (0, 3) and (retention_until is null or retention_until > :at))"
 )
 
 
@@ -69,7 +72,7 @@ class Filter:
     """Which records a search may return; applied before ranking.
 
     `at` is the present in microseconds: what expired by then is out. `thread` None is any thread.
-    `dropped`: also messages that their thread dropped.
+    `dropped`: also messages that their thread dropped, and what is on hold, for a forget.
     """
 
     at: int
@@ -80,7 +83,7 @@ class Filter:
     @property
     def left_out(self) -> LiteralString:
         """The statement that finds what must not be returned, whatever its thread."""
-        return UNUSABLE if self.dropped else UNASKED
+        return UNFOUND if self.dropped else UNASKED
 
 
 @dataclass(frozen=True, slots=True)

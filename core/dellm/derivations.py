@@ -95,7 +95,7 @@ def _existing(tx: Tx, scope: Scope, fid: str, thread: str | None, at: int) -> Re
     row = tx.one(
         f"select {COLUMNS} from record where ws = :ws and thread = :thread and fid = :fid "
         # One that waits for confirmation is there too.
-        "and status in (0, 2, 3) and (retention_until is null or retention_until > :at) "
+        "and status in (0, 2) and (retention_until is null or retention_until > :at) "
         "order by version desc limit 1",
         ws=scope.ws,
         thread=encode(thread or ""),

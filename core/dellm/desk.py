@@ -21,6 +21,7 @@ class Standing:
     guards: int = 0  # the number of the workspace's guards, which moves with its generation
     policy: int = 0  # that of its own policy, which does too
     governed: int = 0  # see governing; what sets it stores a record
+    holds: int = 0  # how many are open; placing or releasing one moves the generation
 
 
 @dataclass(slots=True)
@@ -45,13 +46,16 @@ class Desk:
     guards: int = 0
     policy: int = 0
     governed: int = 0
+    holds: int = 0
     noted: list[Tip] = field(default_factory=list)
 
     @property
     def standing(self) -> Standing:
         """How the workspace stands once this write is committed."""
         last, reserved = self.last_record, self.last_reserved
-        return Standing(self.generation, last, reserved, self.guards, self.policy, self.governed)
+        return Standing(
+            self.generation, last, reserved, self.guards, self.policy, self.governed, self.holds
+        )
 
     def take(self) -> int:
         """Return a sequence id reserved for this write; ids that are not used do no harm."""
@@ -100,6 +104,7 @@ def open_desk(
         found.guards,
         found.policy,
         found.governed,
+        found.holds,
     )
     return desk, found.generation
 
@@ -108,7 +113,7 @@ def _locked(tx: Tx, scope: Scope) -> Standing:
     row = tx.one(
         "update workspace set version = version + 1, last_sequence = last_sequence - :spare "
         "where ws = :ws returning generation, last_record, last_sequence, guards, "
-        "policy, governed",
+        "policy, governed, holds",
         ws=scope.ws,
         spare=SPARE,
     )

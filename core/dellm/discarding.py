@@ -23,7 +23,7 @@ from .database import Scope, Tx
 from .encoding import decode, encode
 from .engine import Options
 from .naming import Line
-from .plan import Plan, depth, digest_of
+from .plan import Plan, Spared, depth, digest_of
 from .reading import several
 from .receipts import Receipt
 from .restoring import Reading
@@ -153,17 +153,23 @@ def _erase(work: Work, selector: Selector) -> Receipt | None:
     plan = planning.make(
         work.tx, work.scope, selector, look, reach=depth(0), suspects=False, shown=False
     )
-    if not plan.matches:
+    if not plan:
         return None
     plan = _only_matches(plan)
     options = work.options
-    terms = forget.Terms(look, options.repeat_for, work.out_of_reach, providers=options.providers)
+    terms = forget.Terms(
+        look, options.repeat_for, work.out_of_reach, providers=options.providers, alone=True
+    )
     return forget.carry_out(work.tx, work.scope, plan, terms)
 
 
 def _only_matches(plan: Plan) -> Plan:
     spared = (*plan.spared, *(planning.spared_copy(one.id) for one in plan.dependents))
-    alone = replace(plan, dependents=(), spared=tuple(sorted(spared, key=lambda one: one.id)))
+    spared += tuple(Spared(one.id, one.why) for one in plan.held if one.match is None)
+    held = tuple(one for one in plan.held if one.match is not None)
+    alone = replace(
+        plan, dependents=(), spared=tuple(sorted(spared, key=lambda one: one.id)), held=held
+    )
     said = digest_of(plan.workspace, plan.mode, plan.reach, alone.matches, alone.ids)
     return replace(alone, digest=said)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import cast
 
-from . import exposure_rows, fact_rows, governed_rows, item_rows, residue, storing
+from . import exposure_rows, fact_rows, governed_rows, holding, item_rows, residue, storing
 from .database import Scope, Tx
 from .encoding import decode, load_json
 from .plan import Plan
@@ -17,9 +17,13 @@ from .records import ANSWERS, HIDDEN, Edge, Status
 
 
 def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, int]:
-    """Remove the plan's records and all that holds or points to them; return rows by table."""
+    """Remove the plan's records and all that holds or points to them; return rows by table.
+
+    Raises HeldRecord where a hold keeps one of them, whoever made the plan and however.
+    """
     ids = list(plan.ids)
     ws = scope.ws
+    holding.refuse(tx, ws, ids)
     dead = reached_sequences(ids, plan.edges)
     residue.note(tx, scope, receipt, ids)
     exposure_rows.leave(tx, ws, ids, dead)
@@ -37,7 +41,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
     rows = {
         "embedding": tx.run("delete from embedding where ws = :ws and id in :ids", ws=ws, ids=ids),
         "record": len(gone),
-        "item": item_rows.erase(tx, ws, ids, {one.id for one in plan.matches}),
+        "item": item_rows.erase(tx, ws, ids, {one.id for one in plan.matches}, at, receipt),
         "edge": _cut(tx, ws, [*ids, *unlisted]),
         "sequence": kill(tx, ws, dead, at, receipt),
         "fact": fact_rows.erase(tx, ws, ids, {one.id for one in plan.matches}, told),

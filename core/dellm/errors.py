@@ -96,6 +96,12 @@ class PolicyRefused(DellmError):
         self.ids = tuple(ids)
 
 
+class HeldRecord(DellmError):
+    """A legal hold keeps what was to be erased."""
+
+    remedy = "Release the hold first: memory.holds() lists them."
+
+
 class RestoreCheckNeeded(DellmError):
     """The database is older than its journal: what was forgotten since may be there again."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import LiteralString, NamedTuple
 
-from . import fact_rows, hiding, provenance, suppressing
+from . import fact_rows, hiding, holding, provenance, suppressing
 from .database import R_USABLE, Row, Scope, Tx
 from .encoding import decode, encode
 from .fact_dates import OPEN, runs
@@ -163,7 +163,8 @@ def waiting(tx: Tx, scope: Scope, now: int) -> list[Fact]:
         waiting=int(Status.QUARANTINED),
         at=now,
     )
-    held = suppressing.withheld(tx, scope.ws) if rows else ()
+    ids = [row[0] for row in rows]
+    held = suppressing.withheld(tx, scope.ws) | holding.restricted(tx, scope.ws, ids) if ids else ()
     return facts([row for row in rows if row[0] not in held])
 
 
@@ -199,7 +200,7 @@ def unseen(
     """Return the messages of a thread, in order, that an extractor has not been through; None: all."""
     rows = tx.all(
         "select id, role from record where ws = :ws and thread = :thread and kind = 'message' "
-        "and status in (0, 3) and (retention_until is null or retention_until > :at) "
+        "and status = 0 and (retention_until is null or retention_until > :at) "
         f"and {hiding.AMONG['kept']} and not exists (select 1 from fact_seen s where s.ws = :ws "
         "and s.record = record.id and s.extractor = :extractor) order by place, id",
         ws=scope.ws,

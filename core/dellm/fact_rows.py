@@ -42,8 +42,8 @@ class Stated(NamedTuple):
 
     @property
     def usable(self) -> bool:
-        """Whether it counts: it is neither suppressed nor waits for confirmation."""
-        return self.status in (0, 3)
+        """Whether it counts: it is neither suppressed nor held, nor waits for confirmation."""
+        return self.status == 0
 
 
 def normal(said: str | None) -> str:
@@ -172,7 +172,7 @@ def _ends(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, int]:
     rows = tx.all(
         "select e.record, min(e.at) from fact_end e where e.ws = :ws and e.record in :ids "
         "and (e.closer in (0, e.record) or exists (select 1 from record c "
-        "where c.ws = :ws and c.id = e.closer and c.status in (0, 3))) group by e.record",
+        "where c.ws = :ws and c.id = e.closer and c.status = 0)) group by e.record",
         ws=ws,
         ids=list(ids),
     )

@@ -24,6 +24,7 @@ from . import (
     guard_values,
     guarding,
     hiding,
+    holding,
     item_rows,
     journaling,
     ledger,
@@ -39,7 +40,7 @@ from . import (
 from .database import Scope, Tx
 from .errors import NothingMatched, PlanChanged
 from .making import Rebuilder
-from .plan import Plan, digest_of
+from .plan import Held, Plan, digest_of
 from .policy import By
 from .providers import SHIPPED, Providers
 from .receipts import Receipt
@@ -55,7 +56,8 @@ class Terms:
     `rebuilds` are the texts that were made for it, by the functions `rebuilders`; `asker` makes those
     of replies. What cannot be made here is made later where `puts_off` says so. `guard`: whether what
     goes is kept from coming in again; None as the workspace says. `by` is who asked for it, None where
-    nobody says.
+    nobody says. `alone`: the plan is of what matched
+    and leaves what was made of it, which it still does for what a hold makes wait.
     """
 
     look: Look
@@ -69,6 +71,7 @@ class Terms:
     puts_off: bool = True
     guard: bool | None = None
     by: By | None = None
+    alone: bool = False
 
     def makers(self, known: Mapping[str, Rebuilder]) -> dict[str, Rebuilder]:
         """Return what makes texts, by name: the functions registered, and what asks for replies again."""
@@ -92,7 +95,8 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
     """Do what the plan says, or return the receipt of the time it was done before.
 
     `version` is the locked workspace's. Raises PlanChanged when the memory no longer gives the
-    plan's answer, NothingMatched for an empty plan that was never executed.
+    plan's answer, NothingMatched for an empty plan that was never executed. What a hold keeps waits
+    for its end: a receipt of no record says so, where that is all of it.
     """
     if plan.workspace != scope.name:
         raise PlanChanged("The plan is of another workspace.")
@@ -105,7 +109,7 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
         plan = _again(tx, scope, plan, terms.look)
     if not plan.ids and waited is not None:  # all of it was erased before, and will not come back
         return receipts.read(tx, scope.ws, scope.name, waited)
-    if not plan.ids:
+    if not plan.ids and not plan.held:
         raise NothingMatched("No record matches.")
     if plan.mode != "suppress":
         governing.require_erasable(tx, scope, plan.ids, terms.by or By())
@@ -135,6 +139,7 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     """Do what a plan says that was made in this transaction, after the lock; return the receipt."""
     number = ledger.head(tx, scope.ws)[0] + 1
     known = journaling.identities(tx, scope, plan.ids) if scope.journal else {}
+    rows: dict[str, int] = {}
     redacted: dict[int, int] = {}
     anew: dict[int, int] = {}
     later: list[int] = []
@@ -142,7 +147,7 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     values = _guarded_values(tx, scope, plan, terms)
     if plan.mode == "suppress":
         rows = suppressing.suppress(tx, scope, plan, number, terms.look.at)
-    else:
+    elif plan.ids:
         rows, redacted, anew, later = _replace(tx, scope, plan, number, terms)
         # What is left of a redacted record was sent as well.
         left = {new: seen[old] for old, new in redacted.items() if old in seen}
@@ -158,7 +163,7 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
         "redacted": {str(old): new for old, new in redacted.items()},
         **_made_anew(plan, anew, later, terms),
         "spared": len(plan.spared),
-        "held": [one.id for one in plan.held],
+        **_held_back(tx, scope, plan, number, terms),
         "exposures": plan.exposures,
         "providers": [one.to_json() for one in disclosures.disclosed(seen, terms.providers)],
         "rows": rows,
@@ -174,6 +179,30 @@ def carry_out(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> Receipt:
     until = terms.look.at + terms.repeat_for
     repeating.remember(tx, scope, plan, entry.seq, terms.look.at, until)
     return receipts.from_entry(entry, scope.name, set())
+
+
+def _held_back(
+    tx: Tx, scope: Scope, plan: Plan, receipt: int, terms: Terms
+) -> dict[str, list[int]]:
+    """Let what holds keep wait for their end, out of use; return what the receipt says of it."""
+    holding.wait(tx, scope.ws, [_waiting(plan, one, receipt, terms) for one in plan.held])
+    # Besides, values of caches from which something came that goes.
+    ids = sorted({*holding.of_receipt(tx, scope.ws, receipt), *(one.id for one in plan.held)})
+    if not ids:
+        return {"held": []}
+    out, _ = holding.settle(tx, scope.ws, ids)
+    if out:
+        dead = erasing.reached_sequences(out, plan.edges)
+        erasing.kill(tx, scope.ws, dead, terms.look.at, receipt)
+    return {"held": ids, "holds": holding.numbers(holding.covering(tx, scope.ws, ids))}
+
+
+def _waiting(plan: Plan, one: Held, receipt: int, terms: Terms) -> holding.Waiting:
+    alone = terms.alone or plan.reach.relaxed
+    spans = one.match.spans if one.match is not None else ()
+    # What is redacted is only what matched; what was made of it goes as a whole.
+    mode = "erase" if plan.mode == "redact" and not spans else plan.mode
+    return holding.Waiting(one.id, mode, alone, spans if mode == "redact" else (), receipt)
 
 
 def _guarded_values(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from .exposures import Exposures
 from .facts import Facts
 from .governed import Governed
 from .guards import Guards
+from .holds import Holds
 from .items import Items
 from .policies import Policies
 from .recall import Recall
@@ -74,6 +75,11 @@ class Groups(Recall):
     def facts(self) -> Facts:
         """The facts of this workspace, with their dates; `facts()` are those that hold now."""
         return Facts(self._engine, cast("Keeper", self))
+
+    @property
+    def holds(self) -> Holds:
+        """The legal holds of this workspace, which no forget gets past; call it for a list."""
+        return Holds(self._engine, self.id)
 
     @property
     def guards(self) -> Guards:

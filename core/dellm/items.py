@@ -117,17 +117,19 @@ class Items:
         known = whole_numbers([0 if one is None else one for one in parents], "parents=")
         records = whole_numbers(records, "records=")
         with self._runs.open("", -1) as writing:
-            tx, ws = writing.tx, writing.desk.scope.ws
+            tx, ws, desk = writing.tx, writing.desk.scope.ws, writing.desk
             named = {row[3]: row for row in item_rows.standing(tx, ws, records)}
             found = reading.several(tx, writing.desk.scope, list(named), writing.desk.at)
             again = {id_: _made_of_more(one, known) for id_, one in found.items()}
             Settling(writing.desk, writing).settle(again.values())
             for id_, atom in again.items():
                 if atom.id is None:
-                    item_rows.delete(tx, ws, decode(named[id_][0]), [named[id_][1:4]])
+                    item_rows.delete(tx, ws, decode(named[id_][0]), [named[id_][1:4]], desk.at)
                 else:
                     findable = found[id_].kind not in HIDDEN
-                    item_rows.move(tx, ws, id_, atom.id, findable=findable)
+                    item_rows.move(
+                        tx, ws, id_, atom.id, desk.at, findable=findable, holds=desk.holds
+                    )
             return [one.id for one in again.values() if one.id is not None]
 
     def sweep(self, family: str) -> int:
@@ -146,12 +148,13 @@ class Items:
         with self._engine.writing(self.workspace) as (tx, scope):
             rows = tx.all(
                 "select space, name, record from item "
-                f"where ws = :ws and family = :family and {which}",
+                f"where ws = :ws and family = :family and {which} and not exists "
+                "(select 1 from hold_wait q where q.ws = :ws and q.id = item.record)",
                 ws=scope.ws,
                 family=encode(family),
                 **values,
             )
-            item_rows.delete(tx, scope.ws, family, rows)
+            item_rows.delete(tx, scope.ws, family, rows, self._engine.options.clock())
         return len(rows)
 
     # reading
@@ -285,7 +288,7 @@ _SPACES = (
     "union all select (select min(i.space) from item i where i.ws = :ws and i.family = :family "
     "and i.space > one.space) from one where one.space is not null) "
     "select space, (select i.record from item i "
-    "join record r on r.ws = :ws and r.id = i.record and r.status in (0, 3) where i.ws = :ws "
+    "join record r on r.ws = :ws and r.id = i.record and r.status = 0 where i.ws = :ws "
     "and i.family = :family and i.space = one.space "
     "and (i.expires_at is null or i.expires_at > :at) limit 1) from one where space is not null"
 )
@@ -337,7 +340,7 @@ def _keep_all(desk: Desk, family: str, keeps: Collection[Keep]) -> None:
     """Put values in the place of those before, or delete these; what was refused changes nothing."""
     given = [one for one in keeps if one.atom is None or one.atom.id is not None]
     rows = [_row(desk, family, one) for one in given]
-    item_rows.make_way(desk.tx, desk.scope.ws, rows)
+    item_rows.make_way(desk.tx, desk.scope.ws, rows, desk.at, desk.holds)
     kept = [(one, row) for one, row in zip(given, rows, strict=True) if one.atom is not None]
     item_rows.drop(desk.tx, [row for row in rows if not row["record"]])
     item_rows.keep(desk.tx, [row for _, row in kept])

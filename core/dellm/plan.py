@@ -133,6 +133,16 @@ class Spared:
 
 
 @dataclass(frozen=True, slots=True)
+class Held(Spared):
+    """A record that a hold keeps, and why. What was asked of it waits: `match` as in the plan.
+
+    That is None of one which would go only because of what it was made from.
+    """
+
+    match: Match | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Suspect:
     """A record outside Dep(M) that may say the same (paper, section VII-B): shown, not taken."""
 
@@ -147,6 +157,7 @@ class Plan:
     `rebuilds` are those of its records that are made anew from what stays, where that succeeds, each
     after what it is made from; what they say now goes like all else. `regenerates` are the same for
     replies, where they were to be asked for again. `providers` are those that were sent some of it.
+    `above` are records on hold that some of it was made from, which stay as they are.
     """
 
     workspace: str
@@ -156,7 +167,7 @@ class Plan:
     matches: tuple[Match, ...]
     dependents: tuple[Dependent, ...]
     spared: tuple[Spared, ...] = ()
-    held: tuple[Spared, ...] = ()
+    held: tuple[Held, ...] = ()
     suspects: tuple[Suspect, ...] = ()
     entries: Mapping[int, Entry] = field(default_factory=dict, repr=False)
     edges: tuple[Edge, ...] = field(default=(), repr=False)
@@ -167,6 +178,7 @@ class Plan:
     regenerates: tuple[Asked, ...] = ()
     on_dependents: str = "erase"
     providers: tuple[Disclosure, ...] = ()
+    above: tuple[Spared, ...] = ()
 
     @property
     def remade(self) -> frozenset[int]:
@@ -219,7 +231,7 @@ class Plan:
         return len(self.ids)
 
     def __bool__(self) -> bool:
-        return bool(self.matches)
+        return bool(self.matches or self.held)
 
     def __str__(self) -> str:
         from .preview import tree
@@ -263,7 +275,8 @@ class Plan:
             "calls": self.cost[0],
             "tokens": self.cost[1],
             "spared": [{"id": one.id, "why": one.why} for one in self.spared],
-            "held": [{"id": one.id, "why": one.why} for one in self.held],
+            "held": [_held_json(one) for one in self.held],
+            "above": [{"id": one.id, "why": one.why} for one in self.above],
             "suspects": [{"id": one.id, "why": one.why} for one in self.suspects],
             "threads": len(self.threads),
             "exposures": self.exposures,
@@ -280,22 +293,22 @@ class Plan:
         Raises InvalidInput when `data` is not a plan's JSON.
         """
         try:
-            matches = tuple(
-                Match(one["id"], one["why"], tuple((a, b) for a, b in one["spans"]))
-                for one in data["matches"]
-            )
+            matches = tuple(map(_match, data["matches"]))
+            held = tuple(map(_held, data["held"]))
+            waiting = tuple(one.match for one in held if one.match is not None)
+            every = tuple(sorted((*matches, *waiting), key=lambda one: one.id))
             made = cls(
                 workspace=data["workspace"],
                 mode=data["mode"],
                 reach=_reach(*data["reach"]),
-                selector=Selector(matched=matches, named=_not_rebuilt(matches, data)),
+                selector=Selector(matched=every, named=_not_rebuilt(every, data)),
                 matches=matches,
                 dependents=tuple(
                     Dependent(one["id"], tuple(one["trace"]), one["copy"])
                     for one in data["dependents"]
                 ),
                 spared=tuple(Spared(one["id"], one["why"]) for one in data["spared"]),
-                held=tuple(Spared(one["id"], one["why"]) for one in data["held"]),
+                held=held,
                 suspects=tuple(Suspect(one["id"], one["why"]) for one in data["suspects"]),
                 head=data["head"],
                 digest=data["digest"],
@@ -308,6 +321,7 @@ class Plan:
                 ),
                 on_dependents=data.get("on_dependents", "erase"),
                 providers=tuple(map(Disclosure.from_json, data.get("providers", ()))),
+                above=tuple(Spared(one["id"], one["why"]) for one in data.get("above", ())),
             )
             made._check()
         except (AttributeError, KeyError, TypeError, ValueError, InvalidInput):
@@ -323,12 +337,14 @@ class Plan:
         for text in (self.workspace, self.head, self.digest, *(one.reason for one in self.matches)):
             check_text(text, "A name, reason or digest")
         beside: list[Spared | Suspect] = [*self.spared, *self.held, *self.suspects]
+        beside += self.above
         ids = [one.id for one in self.matches] + [one.id for one in self.dependents]
         made: list[Dependent | Asked] = [*self.rebuilds, *self.regenerates]
         ids += [one.id for one in (*beside, *made)]
         ids += [count for one in self.regenerates for count in (one.calls, one.tokens)]
         steps = [step for one in (*self.dependents, *made) for step in one.trace]
-        places = [place for one in self.matches for span in one.spans for place in span]
+        matched = [*self.matches, *(self.selector.matched or ())]
+        places = [place for one in matched for span in one.spans for place in span]
         whole_numbers([*ids, *steps, *places], "a plan")
         for one in beside:
             check_text(one.why, "A reason")
@@ -338,6 +354,23 @@ class Plan:
         nodes = set(self.ids)
         inner = {edge.child for edge in self.edges if edge.child < 0}
         return provenance.graph(nodes | inner, self.edges)
+
+
+def _match(data: Mapping[str, Any]) -> Match:
+    return Match(data["id"], data["why"], tuple((a, b) for a, b in data["spans"]))
+
+
+def _held_json(one: Held) -> dict[str, Any]:
+    said: dict[str, Any] = {"id": one.id, "why": one.why}
+    if one.match is not None:
+        spans = [list(span) for span in one.match.spans]
+        said["match"] = {"id": one.id, "why": one.match.reason, "spans": spans}
+    return said
+
+
+def _held(data: Mapping[str, Any]) -> Held:
+    match = data.get("match")
+    return Held(data["id"], data["why"], None if match is None else _match(match))
 
 
 def _not_rebuilt(matches: Iterable[Match], data: Mapping[str, Any]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from . import (
     governed,
+    holding,
     influences,
     ledger,
     provenance,
@@ -23,8 +24,8 @@ from .arguments import check_choice
 from .database import Filter, Scope, Tx, Vector
 from .encoding import decode
 from .errors import InvalidInput, SelectorError
-from .plan import EXCERPT, MODES, Dependent, Entry, Plan, Reach, Spared, Suspect, digest_of
-from .records import Edge, Status
+from .plan import EXCERPT, MODES, Dependent, Entry, Held, Plan, Reach, Spared, Suspect, digest_of
+from .records import Edge
 from .selectors import Clue, Look, Match, Selector
 
 MOST_SUSPECTS = 20
@@ -60,9 +61,9 @@ def make(
             "Redaction needs to know where in each record the value stands.",
             remedy="Select by quote, value or description, or use mode='erase'.",
         )
-    version, head = _state(tx, scope.ws)
+    version, holds, head = _state(tx, scope.ws)
     empty = Plan(scope.name, mode, reach, selector, (), (), head=head, version=version)
-    plan = _draw(tx, scope, empty, found, shown=shown)
+    plan = _draw(tx, scope, empty, found, holds, shown=shown)
     if rebuilders and mode != "suppress":
         plan = _with_remade(tx, scope, plan, rebuilders, look)
     if suspects and plan:
@@ -89,18 +90,23 @@ def spared_copy(id_: int) -> Spared:
     return Spared(id_, "a copy elsewhere")
 
 
-def _state(tx: Tx, ws: int) -> tuple[int, str]:
-    row = tx.one("select version from workspace where ws = :ws", ws=ws)
-    return (0 if row is None else row[0]), ledger.head(tx, ws)[1]
+def _state(tx: Tx, ws: int) -> tuple[int, int, str]:
+    row = tx.one("select version, holds from workspace where ws = :ws", ws=ws)
+    version, holds = (0, 0) if row is None else (row[0], row[1])
+    return version, holds, ledger.head(tx, ws)[1]
 
 
-def _draw(tx: Tx, scope: Scope, plan: Plan, found: Sequence[Match], *, shown: bool) -> Plan:
-    """Return the plan with the parts that come from the graph."""
+def _draw(
+    tx: Tx, scope: Scope, plan: Plan, found: Sequence[Match], holds: int, *, shown: bool
+) -> Plan:
+    """Return the plan with the parts that come from the graph; `holds`: how many are open."""
     seeds = [match.id for match in found]
     nodes = provenance.dependents(tx, scope.ws, seeds)
     edges = provenance.edges_from(tx, scope.ws, nodes)
-    held = _held(tx, scope, [node for node in nodes if node > 0])
+    held = holding.why(tx, scope.ws, [node for node in nodes if node > 0], holds)
+    matched = {match.id: match for match in found}
     spared = _spared(tx, scope, seeds, nodes, edges, plan.reach)
+    held = {id_: reason for id_, reason in held.items() if id_ not in spared}
     kept = {*seeds, *held, *spared}
     reached = [node for node in nodes if node > 0 and node not in kept]
     return replace(
@@ -112,9 +118,19 @@ def _draw(tx: Tx, scope: Scope, plan: Plan, found: Sequence[Match], *, shown: bo
             else tuple(Dependent(node, ()) for node in reached)
         ),
         spared=tuple(Spared(id_, why) for id_, why in sorted(spared.items())),
-        held=tuple(Spared(id_, "on hold") for id_ in sorted(held)),
+        held=tuple(Held(id_, held[id_], matched.get(id_)) for id_ in sorted(held)),
         edges=tuple(edges),
+        above=_above(tx, scope, seeds, held, holds) if shown and holds else (),
     )
+
+
+def _above(
+    tx: Tx, scope: Scope, seeds: Sequence[int], held: Collection[int], holds: int
+) -> tuple[Spared, ...]:
+    """Return the records on hold that matches were made from, and that the plan does not reach."""
+    nodes = {node for id_ in seeds for node in provenance.ancestors(tx, scope.ws, id_) if node > 0}
+    reasons = holding.why(tx, scope.ws, nodes.difference(held, seeds), holds)
+    return tuple(Spared(id_, reasons[id_]) for id_ in sorted(reasons))
 
 
 def _traced(
@@ -124,16 +140,6 @@ def _traced(
     traces = provenance.traces(before)
     copies = {(edge.parent, edge.child) for edge in edges if edge.child > 0 and edge.position < 0}
     return tuple(Dependent(node, traces[node], (before[node], node) in copies) for node in reached)
-
-
-def _held(tx: Tx, scope: Scope, ids: Sequence[int]) -> set[int]:
-    rows = tx.all(
-        "select id from record where ws = :ws and id in :ids and status = :held",
-        ws=scope.ws,
-        ids=list(ids),
-        held=int(Status.HELD),
-    )
-    return {row[0] for row in rows}
 
 
 def _spared(

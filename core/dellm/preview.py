@@ -77,6 +77,7 @@ def _others(plan: Plan, root: Tree) -> None:
     for title, listed in (
         ("spared by the chosen reach", plan.spared),
         ("held back", plan.held),
+        ("on hold, and stays: some of this was made from it", plan.above),
         ("suspects: not taken unless named with include=", plan.suspects),
     ):
         if listed:

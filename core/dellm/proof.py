@@ -58,7 +58,7 @@ class Proof:
 
     @property
     def level(self) -> str:
-        """The level reached: "suppressed", "erased" or "scrubbed"."""
+        """The level reached: "held", "suppressed", "erased" or "scrubbed"."""
         return str(self.data["level"])
 
     @property
@@ -228,9 +228,9 @@ def _against_stores(data: Mapping[str, Any]) -> list[str]:
     stores = {one["name"]: Store(**one) for one in data["stores"]}
     level, said = data["level"], data["receipt"]["level"]
     found = [] if level == said else ["the level is not that of the receipt"]
-    if level not in {"suppressed", "erased", "scrubbed"}:
+    if level not in {"held", "suppressed", "erased", "scrubbed"}:
         return [*found, "the level is none there is"]
-    needed = {"suppressed": (), "erased": ("records",)}.get(level, ("records", "files"))
+    needed = {"held": (), "suppressed": (), "erased": ("records",)}.get(level, ("records", "files"))
     missed = [one for one in needed if one not in stores or not stores[one].clean]
     return [*found, *(f"the level is {level}, and {one} are not clean" for one in missed)]
 

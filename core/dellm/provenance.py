@@ -214,7 +214,7 @@ def require_usable(tx: Tx, ws: int, ids: Iterable[int]) -> None:
     """
     wanted = sorted(set(ids))
     rows = tx.all(
-        "select id from record where ws = :ws and id in :ids and status in (0, 3)",
+        "select id from record where ws = :ws and id in :ids and status = 0",
         ws=ws,
         ids=wanted,
     )

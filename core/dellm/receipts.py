@@ -21,7 +21,8 @@ FORGETS = ("erase", "suppress", "redact")
 class Receipt:
     """What was done, and to what level.
 
-    `level` is the one reached so far: "suppressed" (not used any more, undoable), "erased" (no read returns it, the rows are gone) or
+    `level` is the one reached so far: "held" (nothing yet: a hold keeps all of it, out of use, and it
+    waits for the hold's end), "suppressed" (not used any more, undoable), "erased" (no read returns it, the rows are gone) or
     "scrubbed" (its bytes were looked for in every file of the database and are in none, and no other
     system is known to have a copy). A receipt that is read again says what holds by then.
     `providers` says who was sent what is gone, and until when they may keep it, by the table then.
@@ -229,6 +230,8 @@ def from_entry(
     """Return the receipt that a ledger entry records."""
     body = entry.body
     level = "suppressed" if entry.action == "suppress" else "erased"
+    if body["held"] and not body["ids"]:
+        level = "held"
     until = body.get("guarded_until")
     return Receipt(
         number=entry.seq,

@@ -30,8 +30,8 @@ class Status(IntEnum):
     FAILED = 5
 
 
-# A held record is kept from erasure, not from use.
-USABLE = (Status.ACTIVE, Status.HELD)
+# A held record is kept, and is out of use as long as it is.
+USABLE = (Status.ACTIVE,)
 
 
 def from_micros(micros: int) -> datetime:

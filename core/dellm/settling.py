@@ -181,7 +181,7 @@ class Settling:
                 and held == text
                 and (None if payload is None else bytes(payload)) == draft.payload
             ):
-                if status in (0, 3):
+                if status == 0:
                     atom.id = id_
                 else:
                     self._dead.add(atom)
@@ -354,7 +354,7 @@ def usable(tx: Tx, ws: int, ids: Iterable[int]) -> set[int]:
     if not listed:
         return set()
     rows = tx.all(
-        "select id from record where ws = :ws and id in :ids and status in (0, 3)",
+        "select id from record where ws = :ws and id in :ids and status = 0",
         ws=ws,
         ids=listed,
     )

@@ -117,14 +117,14 @@ class Shelf:
             "at": self.at,
         }
         if replaced:
-            item_rows.make_way(tx, scope.ws, [row])
+            item_rows.make_way(tx, scope.ws, [row], self.at)
         item_rows.keep(tx, [row])
 
     def drop(self, tx: Tx, scope: Scope, parts: Iterable[Part]) -> None:
         """Take parts away: their records are emptied."""
         rows = [(self.space, encode(one.name), one.record) for one in parts]
         if rows:
-            item_rows.delete(tx, scope.ws, FAMILY, rows)
+            item_rows.delete(tx, scope.ws, FAMILY, rows, self.at)
 
     @contextmanager
     def sending(self, ids: Sequence[int], model: str | None) -> Iterator[None]:

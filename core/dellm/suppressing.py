@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from . import erasing, fact_rows, item_rows, journaling, ledger
+from . import erasing, fact_rows, holding, item_rows, journaling, ledger
 from .database import Scope, Tx
 from .ledger import LedgerEntry
 from .plan import Plan
@@ -20,7 +20,8 @@ def suppress(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[st
         ids=list(plan.ids),
         suppressed=int(Status.SUPPRESSED),
     )
-    item_rows.drop_given(tx, scope.ws, list(plan.ids), {one.id for one in plan.matches})
+    asked = {one.id for one in plan.matches}
+    item_rows.drop_given(tx, scope.ws, list(plan.ids), asked, at, receipt)
     fact_rows.settle_records(tx, scope.ws, list(plan.ids))
     dead = erasing.reached_sequences(plan.ids, plan.edges)
     return {"record": changed, "sequence": erasing.kill(tx, scope.ws, dead, at, receipt)}
@@ -29,7 +30,8 @@ def suppress(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[st
 def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
     """Undo a suppression: return the ids that may be used again.
 
-    What another suppression took as well, and was not undone, stays out of use.
+    What another suppression took as well, and was not undone, stays out of use, and so does what is
+    on hold.
     """
     tx.run(
         "update workspace set version = version + 1, generation = generation + 1 where ws = :ws",
@@ -44,6 +46,7 @@ def restore(tx: Tx, scope: Scope, receipt: Receipt, at: int) -> list[int]:
     )
     back = sorted(row[0] for row in rows)
     fact_rows.settle_records(tx, scope.ws, back)
+    back = holding.unsuppress(tx, scope, receipt.number, back)
     if scope.journal is not None:
         journaling.lift(scope, scope.journal, ledger.entry(tx, scope.ws, receipt.number))
     ledger.append(tx, scope.ws, "restore", {"receipt": receipt.number, "ids": back}, at)

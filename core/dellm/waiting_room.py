@@ -6,7 +6,9 @@ vectors have seen it. A forget finds it by what it says, as everything else.
 
 from __future__ import annotations
 
-from . import fact_rows, indexing, ledger, reading, storing, suppressing
+from collections.abc import Sequence
+
+from . import fact_rows, holding, indexing, ledger, reading, storing, suppressing
 from .arguments import check_whole
 from .database import Scope, Tx
 from .errors import NotFound, StorageError
@@ -33,7 +35,7 @@ class WaitingRoom(Previews):
                 waiting=int(Status.QUARANTINED),
                 at=self._now(),
             )
-            held = suppressing.withheld(tx, scope.ws) if rows else ()
+            held = _withheld(tx, scope, [row[0] for row in rows])
             found = [Record.from_row(row, scope.name) for row in rows if row[0] not in held]
         self._engine.readers.tell(self.id, [one.id for one in found])
         return found
@@ -61,10 +63,17 @@ class WaitingRoom(Previews):
         )
 
 
+def _withheld(tx: Tx, scope: Scope, ids: Sequence[int]) -> set[int]:
+    """Return those of records that wait which are suppressed or on hold: they wait no longer."""
+    if not ids:
+        return set()
+    return suppressing.withheld(tx, scope.ws) | holding.restricted(tx, scope.ws, ids)
+
+
 def _waits(tx: Tx, scope: Scope, id_: int) -> Record:
     found = reading.several(tx, scope, [id_], None).get(id_)
     waits = found is not None and found.status == Status.QUARANTINED
-    if found is None or not waits or id_ in suppressing.withheld(tx, scope.ws):
+    if found is None or not waits or id_ in _withheld(tx, scope, [id_]):
         raise NotFound(f"No record with the id {id_} waits for confirmation.")
     return found
 

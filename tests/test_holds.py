@@ -1,0 +1,219 @@
+"""Legal holds: out of every read, past no forget, recorded, resumed, and shown in plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import dellm
+from dellm import HeldRecord, InvalidInput, Memory, NotFound, erasing, planning
+from dellm.plan import STRICT
+from dellm.records import Status
+from dellm.selectors import Look, Selector
+
+
+def status(memory: Memory, id_: int) -> int | None:
+    with memory._engine.reading(memory.id) as (tx, scope):
+        row = tx.one("select status from record where ws = :ws and id = :id", ws=scope.ws, id=id_)
+    return None if row is None else int(row[0])
+
+
+def told(memory: Memory) -> None:
+    memory.remember("I live in Paris", thread="t", subject="Ann")  # 1
+    memory.record("Paris is fine", context=[1], thread="t")  # 2
+    memory.record("Fine indeed", context=[2], thread="t")  # 3
+    memory.remember("My cat is Tom", thread="u")  # 4
+
+
+def test_what_is_held_is_out_of_every_read_and_comes_back(memory: Memory) -> None:
+    told(memory)
+    memory.index()
+    hold = memory.holds.place(ids=[1], basis="case 4711", by="counsel")
+    assert (hold.number, hold.kind, hold.ids, hold.records) == (1, "ids", (1,), 1)
+    assert memory.holds() == [hold]
+    with pytest.raises(NotFound):
+        memory.get(1)
+    assert [one.id for one in memory.export()] == [2, 3, 4]
+    assert [one.id for one in memory.history("t")] == [2, 3]
+    for by in ("keyword", "meaning", "both"):
+        assert 1 not in [one.record.id for one in memory.search("I live in Paris", by=by)]
+    assert 1 not in memory.context("I live in Paris", thread="t").ids
+    with pytest.raises(dellm.ContextForgotten):
+        memory.record("late", context=[1], thread="t")
+    assert memory.verify().ok
+    assert memory.holds.release(1) == []
+    assert memory.get(1).text == "I live in Paris"
+    assert memory.holds() == []
+    assert [one.released_at is not None for one in memory.holds(released=True)] == [True]
+    assert memory.verify().ok
+
+
+def test_a_forget_leaves_what_is_held_and_takes_it_at_the_release(memory: Memory) -> None:
+    told(memory)
+    memory.holds.place(ids=[2], basis="case 4711", by="counsel")
+    plan = memory.plan(ids=[1])
+    assert (plan.ids, [(one.id, one.why) for one in plan.held]) == ((1, 3), [(2, "on hold 1")])
+    receipt = memory.forget(plan)
+    assert (receipt.ids, receipt.held) == ((1, 3), (2,))
+    assert memory.holds.waiting() == [2]
+    assert memory.verify().ok
+    (late,) = memory.holds.release(1)
+    assert late.ids == (2,)
+    assert status(memory, 2) is None
+    assert memory.holds.waiting() == []
+    assert memory.verify().ok
+
+
+def test_a_forget_of_nothing_but_held_records_waits_as_a_whole(memory: Memory) -> None:
+    told(memory)
+    memory.holds.place(ids=[4], basis="case 4711", by="counsel")
+    receipt = memory.forget("My cat is Tom")
+    assert (receipt.level, receipt.ids, receipt.held) == ("held", (), (4,))
+    assert memory.forget("My cat is Tom") == receipt
+    (done,) = memory.holds.release(1)
+    assert done.ids == (4,)
+    assert memory.forget("My cat is Tom").number == done.number
+
+
+def test_what_comes_in_later_stays_in_use_until_somebody_asks(memory: Memory) -> None:
+    told(memory)
+    memory.holds.place(thread="t", basis="case 4711", by="counsel")
+    new = memory.remember("Another thing", thread="t")
+    assert [one.id for one in memory.history("t")] == [new.id]
+    receipt = memory.forget(ids=[new.id])
+    assert (receipt.ids, receipt.held) == ((), (new.id,))
+    assert memory.history("t") == []
+    assert status(memory, new.id) == Status.HELD
+    assert [one.ids for one in memory.holds.release(1)] == [(new.id,)]
+    assert [one.id for one in memory.history("t")] == [1, 2, 3]
+
+
+def test_under_two_holds_a_record_waits_for_both(memory: Memory) -> None:
+    told(memory)
+    memory.holds.place(subject="Ann", basis="case 1", by="counsel")
+    memory.holds.place(everything=True, basis="case 2", by="counsel")
+    assert memory.plan(ids=[1]).held[0].why == "on hold 1, 2"
+    memory.forget(ids=[1])
+    assert memory.holds.release(1) == []
+    assert list(memory.export()) == []
+    (done,) = memory.holds.release(2)
+    assert done.ids == (1, 2, 3)
+    assert [one.id for one in memory.export()] == [4]
+    assert memory.verify().ok
+
+
+def test_a_redaction_and_a_suppression_wait_as_what_they_are(memory: Memory) -> None:
+    memory.remember("I live in Paris and my cat is Tom")
+    memory.remember("The door is green")
+    memory.holds.place(everything=True, basis="case 1", by="counsel")
+    memory.forget("Paris", mode="redact")
+    memory.forget(ids=[2], mode="suppress")
+    done = {one.mode: one for one in memory.holds.release(1)}
+    assert done["redact"].redacted == {1: 3}
+    assert memory.get(3).text == "I live in [redacted] and my cat is Tom"
+    assert done["suppress"].ids == (2,)
+    assert memory.restore(done["suppress"]) == [2]
+    assert memory.verify().ok
+
+
+def test_a_restored_suppression_comes_back_held(memory: Memory) -> None:
+    memory.remember("The door is green")
+    receipt = memory.forget(ids=[1], mode="suppress")
+    memory.holds.place(ids=[1], basis="case 1", by="counsel")
+    assert memory.restore(receipt) == []
+    with pytest.raises(NotFound):
+        memory.get(1)
+    memory.holds.release(1)
+    assert memory.get(1).text == "The door is green"
+
+
+def test_a_hold_takes_the_copies_with_it(memory: Memory) -> None:
+    memory.remember("I live in Paris")
+    memory.remember_many([dellm.Draft("I live in Paris", copy_of=1, kind="state", role="item")])
+    hold = memory.holds.place(ids=[1], basis="case 1", by="counsel")
+    assert (hold.ids, hold.records) == ((1, 2), 2)
+    with pytest.raises(NotFound):
+        memory.get(2)
+
+
+def test_a_plan_shows_a_hold_above(memory: Memory) -> None:
+    told(memory)
+    memory.holds.place(ids=[1], basis="case 1", by="counsel")
+    plan = memory.plan(ids=[3])
+    assert [(one.id, one.why) for one in plan.above] == [(1, "on hold 1")]
+    assert "on hold, and stays" in str(plan)
+    assert dellm.Plan.from_json(plan.to_json()).above == plan.above
+
+
+def test_a_plan_kept_at_rest_still_knows_what_it_wanted_of_the_held(memory: Memory) -> None:
+    told(memory)
+    memory.holds.place(ids=[2], basis="case 1", by="counsel")
+    kept = dellm.Plan.from_json(memory.plan("Paris").to_json())
+    memory.remember("something else")
+    assert memory.forget(kept).held == (2,)
+    assert [one.ids for one in memory.holds.release(1)] == [(2,)]
+
+
+def test_a_plan_made_before_the_hold_is_not_carried_out(memory: Memory) -> None:
+    told(memory)
+    plan = memory.plan(ids=[4])
+    memory.holds.place(ids=[4], basis="case 1", by="counsel")
+    with pytest.raises(dellm.PlanChanged):
+        memory.forget(plan)
+    assert status(memory, 4) == Status.HELD
+
+
+def test_the_choke_point_refuses_whatever_the_plan_says(memory: Memory) -> None:
+    told(memory)
+    with memory._engine.reading(memory.id) as (tx, scope):
+        plan = planning.make(tx, scope, Selector(ids=(4,)), Look("US", 1), reach=STRICT)
+    memory.holds.place(thread="u", basis="case 1", by="counsel")
+    with (
+        pytest.raises(HeldRecord),
+        memory._engine.writing(memory.id) as (tx, scope),
+    ):
+        erasing.erase(tx, scope, plan, 1, 1)
+    assert status(memory, 4) == Status.HELD
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"ids": [1], "thread": "t"},
+        {"ids": []},
+        {"ids": [1], "basis": "a" * 81},
+        {"ids": [1], "basis": "line\nbreak"},
+        {"subject": "Ann", "basis": "the case of ann"},
+        {"thread": ""},
+    ],
+)
+def test_a_hold_of_nothing_or_that_would_tell_is_refused(memory: Memory, wrong: dict) -> None:
+    told(memory)
+    with pytest.raises(InvalidInput):
+        memory.holds.place(**{"basis": "case 1", "by": "counsel", **wrong})
+    with pytest.raises(NotFound):
+        memory.holds.place(ids=[99], basis="case 1", by="counsel")
+    assert memory.holds() == []
+    assert memory.get(1).id == 1
+
+
+def test_a_release_of_what_is_not_open_is_refused(memory: Memory) -> None:
+    told(memory)
+    memory.holds.place(ids=[1], basis="case 1", by="counsel")
+    memory.holds.release(1)
+    for number in (1, 2, 0):
+        with pytest.raises(NotFound):
+            memory.holds.release(number)
+
+
+def test_a_hold_is_of_one_workspace(opened: Callable[..., Memory], url: str) -> None:
+    memory = opened(url)
+    first, other = memory.workspace("a"), memory.workspace("b")
+    told(first)
+    told(other)
+    first.holds.place(everything=True, basis="case 1", by="counsel")
+    assert other.holds() == []
+    assert other.forget(ids=[1]).ids == (1, 2, 3)
+    assert first.holds()[0].records == 4
