@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from benchmarks.evaluation import semantic
+from benchmarks.evaluation import figures, semantic
 from benchmarks.evaluation.canary import Canary
 from benchmarks.evaluation.judging import Answered, WordJudge
 from benchmarks.evaluation.persona_replay import Asked, Replayed, replay
 from benchmarks.evaluation.personas import Persona, load
-from benchmarks.evaluation.results import Number, Report
+from benchmarks.evaluation.results import Cell, Number, Report, share
 from benchmarks.evaluation.running import Run
 from benchmarks.evaluation.systems import Make
 from benchmarks.evaluation.systems.every import every
@@ -127,6 +128,44 @@ def test_a_share_of_answers_counts_each_and_a_message_that_is_left_is_read() -> 
     assert isinstance(kept, Number)
     assert (retained.value, retained.n) == (pytest.approx(4 / 6), 6)
     assert (kept.value, kept.n) == (0.5, 2)
+
+
+def test_the_figure_shows_each_threshold_and_beside_it_what_others_reach(report: Report) -> None:
+    reports = {f"semantic-{model}": replace(report) for model in figures.MODELS}
+    drawn = figures.semantic(reports)
+    assert figures.png(drawn).startswith(b"\x89PNG\r\n")
+    for axes, column in zip(drawn.axes, ("forget after", "retain after"), strict=False):
+        lines = {str(one.get_label()): one for one in axes.get_lines()}
+        shown = [one.get_text() for one in axes.get_xticklabels()]
+        assert shown == [str(one) for one in semantic.THRESHOLDS]
+        (curve,) = axes.containers
+        assert list(curve.lines[0].get_ydata()) == pytest.approx(
+            [100 * one for one in by_threshold(report, column)]
+        )
+        for name in figures.LEVELS:
+            level = lines[f"{name}, {semantic.SMALL} personas"]
+            assert set(level.get_ydata()) == {100 * number(report, name, column)}
+
+
+def test_the_trade_off_is_drawn_with_what_is_lost_across_and_what_is_told_up() -> None:
+    rows: list[dict[str, Cell | Number]] = [
+        {
+            "context": context,
+            "replies": replies,
+            "reach": reach,
+            "others lose all evidence": share(lost, 100),
+            "a reply still tells": share(told, 100),
+        }
+        for context in ("top 5", "last 5")
+        for replies in ("as said", "with made up")
+        for reach, lost, told in (("depth(0)", 1, 60), ("strict", 25, 0), ("influence(0.5)", 2, 9))
+    ]
+    name = "locomo-replies-extractive"
+    drawn = figures.locomo_replies({name: Report(name, "Made up", rows, {})})
+    for axes in drawn.axes:
+        hops, bounded = axes.get_lines()[0], axes.get_lines()[3]
+        assert (list(hops.get_xdata()), list(hops.get_ydata())) == ([1, 25], [60, 0])
+        assert (list(bounded.get_xdata()), list(bounded.get_ydata())) == ([2], [9])
 
 
 class Silent:

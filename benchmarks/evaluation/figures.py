@@ -27,7 +27,7 @@ MARKERS = "osD^v"
 MODELS = ("canary", "extractive")
 HOPS = {"depth(0)": "o", "depth(1)": "^", "depth(2)": "s", "strict": "*"}
 MARKS = {**HOPS, "influence": "x"}
-HINTS = {"depth(0)": "the fact alone", "strict": "all made from it", "influence": "0.8 to 0.05"}
+HINTS = {"depth(0)": "the fact alone", "strict": "all made from it"}
 
 Row = Mapping[str, Cell | Number]
 Reports = Mapping[str, Report]
@@ -98,9 +98,10 @@ def tradeoff(reports: Reports) -> Figure:
     figure, axes = sheet(2, 2, (9.6, 7.2))
     for line, model in zip(axes, MODELS, strict=True):
         size, recent = (reports[f"ablation-{part}-{model}"].rows for part in ("size", "recent"))
-        by_k = {f"top {k}": matching(size, k=k, threshold="none") for k in (1, 3, 5, 10, 20)}
+        size = matching(size, threshold="none", named_by="id")
+        by_k = {f"top {k}": matching(size, k=k) for k in (1, 3, 5, 10, 20)}
         _tradeoff(line[0], by_k, f"{model}: top k, no threshold")
-        plain = matching(recent, k=5, by="meaning", questions_kept="yes")
+        plain = matching(recent, k=5, by="meaning", questions_kept="yes", named_by="id")
         by_last = {f"last {n}": matching(plain, last=n) for n in ("0", "2", "5", "all")}
         _tradeoff(line[1], by_last, f"{model}: top 5 over 0.25, and the last n")
     for one in axes[:, 0]:
@@ -109,39 +110,67 @@ def tradeoff(reports: Reports) -> Figure:
         one.set_xlabel("records that go, % of the memory (lower is better)")
     for one in axes[-1]:  # their upper right is empty
         one.legend(fontsize=8, loc="upper right")
-    _reach_legend(figure)
+    _reach_legend(figure, HOPS, "0.8 to 0.05")
     return figure
 
 
-def _tradeoff(axes: Axes, chats: Mapping[str, list[Row]], title: str) -> None:
+def locomo_replies(reports: Reports) -> Figure:
+    """Draw what each reach loses of other questions against the replies that still tell."""
+    figure, axes = sheet(1, 2, (9.6, 4.4))
+    rows = reports["locomo-replies-extractive"].rows
+    contexts = list(dict.fromkeys(str(row["context"]) for row in rows))
+    columns = ("others lose all evidence", "a reply still tells")
+    for one, replies in zip(axes[0], dict.fromkeys(row["replies"] for row in rows), strict=True):
+        chats = {name: matching(rows, context=name, replies=replies) for name in contexts}
+        _tradeoff(one, chats, f"replies {replies}", columns)
+        one.set_xlabel("other questions that lose all their evidence, %\n(lower is better)")
+    axes[0][0].set_ylabel("questions whose answer a reply still tells, %\n(lower is better)")
+    axes[0][1].legend(fontsize=8, loc="upper right", title="context", title_fontsize=8)
+    _reach_legend(figure, ("depth(0)", "depth(1)", "strict"), "0.5 to 0.02")
+    return figure
+
+
+def _tradeoff(
+    axes: Axes,
+    chats: Mapping[str, list[Row]],
+    title: str,
+    columns: tuple[str, str] = ("taken, of all", "leaked: memory"),
+) -> None:
     for colour, (label, rows) in zip(COLOURS, chats.items(), strict=False):
-        named = matching(rows, named_by="id")
-        hops = [row for row in named if row["reach"] in HOPS]
-        _line(axes, hops, colour, "-", label)
-        bounded = [row for row in named if str(row["reach"]).startswith("influence")]
-        _line(axes, bounded, colour, ":", None)
+        hops = [row for row in rows if row["reach"] in HOPS]
+        _line(axes, hops, colour, "-", label, columns)
+        bounded = [row for row in rows if str(row["reach"]).startswith("influence")]
+        _line(axes, bounded, colour, ":", None, columns)
     axes.set_title(title, fontsize=10)
     axes.set_ylim(-4, 104)
     axes.set_xlim(left=0)
 
 
-def _line(axes: Axes, rows: Sequence[Row], colour: str, style: str, label: str | None) -> None:
-    across = [percent(row["taken, of all"]) for row in rows]
-    up = [percent(row["leaked: memory"]) for row in rows]
+def _line(
+    axes: Axes,
+    rows: Sequence[Row],
+    colour: str,
+    style: str,
+    label: str | None,
+    columns: tuple[str, str],
+) -> None:
+    across, up = ([percent(row[column]) for row in rows] for column in columns)
     axes.plot(across, up, style, color=colour, linewidth=1.2, label=label)
     for row, x, y in zip(rows, across, up, strict=True):
         mark = MARKS[str(row["reach"]).partition("(")[0]] if style == ":" else None
         axes.plot(x, y, mark or HOPS[str(row["reach"])], color=colour, markersize=6)
 
 
-def _reach_legend(figure: Figure) -> None:
+def _reach_legend(figure: Figure, hops: Iterable[str], influences: str) -> None:
     from matplotlib.lines import Line2D
 
+    shown = [*hops, "influence"]
+    hints = {**HINTS, "influence": influences}
     marks = [
-        Line2D([], [], color="#555555", marker=mark, linestyle=":" if mark == "x" else "-")
-        for mark in MARKS.values()
+        Line2D([], [], color="#555555", marker=MARKS[one], linestyle="-" if one in HOPS else ":")
+        for one in shown
     ]
-    names = [f"{one} ({HINTS[one]})" if one in HINTS else one for one in MARKS]
+    names = [f"{one} ({hints[one]})" if one in hints else one for one in shown]
     figure.legend(marks, names, loc="outside lower center", ncols=len(marks), fontsize=8)
 
 
@@ -249,10 +278,63 @@ def forgeteval(reports: Reports) -> Figure:
     )
 
 
+# Figure 8: semantic deletion at every threshold, between no memory and DeLLM
+
+SEMANTIC = "semantic deletion ("
+ASKED = {"forget": "lower", "retain": "higher"}
+LEVELS = {"DeLLM (paper)": "--", "ours (LangChain)": "-.", "no memory": ":"}
+
+
+def semantic(reports: Reports) -> Figure:
+    """Draw what is right after a deletion against the threshold; DeLLM's and no memory's as lines."""
+    figure, axes = sheet(2, 2, (9.6, 6.4))
+    for line, model in zip(axes, MODELS, strict=True):
+        rows = reports[f"semantic-{model}"].rows
+        for one, asked, better in zip(line, ASKED, ASKED.values(), strict=True):
+            _by_threshold(one, rows, f"{asked} after")
+            one.set_title(f"{model}: {asked} questions", fontsize=10)
+            one.set_ylabel(f"right after the deletion, %\n({better} is better)")
+            one.set_ylim(-4, 104)
+    for one in axes[-1]:
+        one.set_xlabel("cosine from which semantic deletion removes a message")
+    figure.legend(
+        *axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
+    )
+    return figure
+
+
+def _by_threshold(axes: Axes, rows: Sequence[Row], column: str) -> None:
+    sizes = dict.fromkeys(str(row["personas"]) for row in rows)
+    several = {size: [row for row in rows if str(row["personas"]) == size] for size in sizes}
+    for place, (size, each) in enumerate(several.items()):
+        found = {
+            name.removeprefix(SEMANTIC).rstrip(")"): row[column]
+            for name, row in ((str(row["system"]), row) for row in each)
+            if name.startswith(SEMANTIC)
+        }
+        bars = list(zip(*(reaches(cell) for cell in found.values()), strict=True))
+        across = [at + 0.1 * place for at in range(len(found))]
+        up = [percent(cell) for cell in found.values()]
+        form: dict[str, Any] = {"fmt": f"-{MARKERS[place]}", "color": COLOURS[place], "ms": 4}
+        axes.errorbar(across, up, bars, label=f"{SEMANTIC[:-2]}, {size} personas", **form)
+        axes.set_xticks(range(len(found)), list(found))
+    for (system, style), colour in zip(LEVELS.items(), COLOURS[2:], strict=False):
+        (row,) = matching(several[size], system=system)
+        _level(axes, row[column], style, colour, f"{system}, {size} personas")
+
+
+def _level(axes: Axes, cell: Cell | Number, style: str, colour: str, label: str) -> None:
+    value, (below, above) = percent(cell), reaches(cell)
+    axes.axhline(value, linestyle=style, color=colour, linewidth=1.4, label=label)
+    axes.axhspan(value - below, value + above, color=colour, alpha=0.12, linewidth=0)
+
+
 ABLATION = tuple(f"ablation-{part}-{model}" for part in ("size", "recent") for model in MODELS)
 DRAWINGS = (
     Drawing("ablation-tradeoff", ABLATION, tradeoff),
     Drawing("ablation-settings", ABLATION, settings),
+    Drawing("semantic", tuple(f"semantic-{model}" for model in MODELS), semantic),
+    Drawing("locomo-replies", ("locomo-replies-extractive",), locomo_replies),
     Drawing("gatemem", ("gatemem",), gatemem),
     Drawing("forgeteval", ("forgeteval",), forgeteval),
 )
@@ -277,13 +359,13 @@ def _drawn(drawing: Drawing, reports: Reports, out: Path) -> str:
     return f"{drawing.name}: drawn as {path.name}."
 
 
-def png(figure: Figure, dots: float = DOTS) -> bytes:
+def png(figure: Figure, dots: float = DOTS, colours: int = 64) -> bytes:
     """Return a figure as a PNG of few colours, which keeps it small; `dots` per inch."""
     from PIL import Image
 
     drawn, small = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png", dpi=dots)
-    Image.open(drawn).convert("RGB").quantize(255).save(small, format="png", optimize=True)
+    Image.open(drawn).convert("RGB").quantize(colours).save(small, format="png", optimize=True)
     return small.getvalue()
 
 
