@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from dellm.errors import InvalidInput, PolicyError, PolicyRefused
 from dellm.governance import ASKERS, BASES, CREATORS, UNTRUSTED
-from dellm.policy import DAY, By, Class, Decision, Policy, may_act
+from dellm.policy import DAY, Policy, may_act
 from dellm.policy_reading import CONFIRM
+from dellm.policy_values import By, Class, Decision
 from dellm.records import KINDS, Draft
 
 SECRET = "zyxcanaryword"
@@ -185,10 +186,10 @@ SUPPORT = draft(thread="support-7", subject="Ada")
 
 def test_a_rule_says_what_a_record_does_not() -> None:
     assert MINE.class_of(SUPPORT) == Class("note", days=10, erase=("admin",))
-    assert MINE.said_of(SUPPORT, "purpose") == "support"
-    assert MINE.said_of(SUPPORT, "sensitivity") == "personal"
-    assert MINE.said_of(SUPPORT, "basis") == "consent"
-    assert MINE.said_of(dataclasses.replace(SUPPORT, purpose="own"), "purpose") == "own"
+    assert MINE.seen(SUPPORT).purpose == "support"
+    assert MINE.seen(SUPPORT).sensitivity == "personal"
+    assert MINE.seen(SUPPORT).basis == "consent"
+    assert MINE.seen(dataclasses.replace(SUPPORT, purpose="own")).purpose == "own"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_a_rule_says_what_a_record_does_not() -> None:
 def test_a_rule_matches_only_where_all_it_names_holds(other: dict[str, str | None]) -> None:
     one = dataclasses.replace(SUPPORT, **other)  # type: ignore[arg-type]
     assert MINE.class_of(one) is None
-    assert MINE.said_of(one, "purpose") == "general"
+    assert MINE.seen(one).purpose == "general"
 
 
 def test_a_rule_may_say_for_how_long() -> None:
@@ -312,7 +313,7 @@ def test_what_is_closed_to_a_role_is_what_it_may_not_read(
     classes, sensitivities = policy.closed_to(by.role)
     kept = policy.class_of(one)
     closed = (kept is not None and kept.name in classes) or (
-        policy.said_of(one, "sensitivity") in sensitivities
+        policy.seen(one).sensitivity in sensitivities
     )
     assert policy.may_read(one, by).allowed is not closed
 

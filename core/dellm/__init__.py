@@ -73,7 +73,8 @@ if TYPE_CHECKING:
     from .items import Items, Keep
     from .models import ExtractiveReader, Model, OpenAIModel, SmolModel
     from .policies import Policies
-    from .policy import By, Decision, Policy, Retention, may_act
+    from .policy import Policy, may_act
+    from .policy_values import By, Decision, Retention
     from .providers import Provider, Providers
     from .requests import Request, RequestKind, recognise
     from .restoring import Held, Loaded, StoredWrite
@@ -108,7 +109,8 @@ _LATER = {
     "expiry": ("Expiry", "Swept"),
     "exposures": ("Exposure", "Exposures", "Queries"),
     "policies": ("Policies",),
-    "policy": ("By", "Decision", "Policy", "Retention", "may_act"),
+    "policy": ("Policy", "may_act"),
+    "policy_values": ("By", "Decision", "Retention"),
     "providers": ("Provider", "Providers"),
     "item_search": ("Item",),
     "items": ("Items", "Keep"),

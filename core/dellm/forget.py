@@ -41,7 +41,7 @@ from .database import Scope, Tx
 from .errors import NothingMatched, PlanChanged
 from .making import Rebuilder
 from .plan import Held, Plan, digest_of
-from .policy import By
+from .policy_values import By
 from .providers import SHIPPED, Providers
 from .receipts import Receipt
 from .redacting import Version, new_versions
@@ -111,6 +111,8 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
         return receipts.read(tx, scope.ws, scope.name, waited)
     if not plan.ids and not plan.held:
         raise NothingMatched("No record matches.")
+    if not plan.ids and (number := _refused(tx, scope, plan, terms)) is not None:
+        return receipts.read(tx, scope.ws, scope.name, number)
     if plan.mode != "suppress":
         governing.require_erasable(tx, scope, plan.ids, terms.by or By())
     return carry_out(tx, scope, plan, terms)
@@ -195,6 +197,13 @@ def _held_back(
         dead = erasing.reached_sequences(out, plan.edges)
         erasing.kill(tx, scope.ws, dead, terms.look.at, receipt)
     return {"held": ids, "holds": holding.numbers(holding.covering(tx, scope.ws, ids))}
+
+
+def _refused(tx: Tx, scope: Scope, plan: Plan, terms: Terms) -> int | None:
+    """Return the receipt by which all that a plan holds back waits already, None if some does not."""
+    waits = [_waiting(plan, one, 0, terms) for one in plan.held]
+    number = holding.refused_before(tx, scope.ws, waits)
+    return number if number and ledger.entry(tx, scope.ws, number) else None
 
 
 def _waiting(plan: Plan, one: Held, receipt: int, terms: Terms) -> holding.Waiting:

@@ -14,10 +14,11 @@ from functools import cache
 from typing import LiteralString
 
 from . import governed_rows
-from .database import Scope, Tx
+from .database import Row, Scope, Tx
 from .errors import PolicyRefused
 from .governance import creator_of
-from .policy import By, Policy
+from .policy import Policy
+from .policy_values import By
 from .records import Draft, Record, from_micros
 
 ENDS, GOVERNED = 1, 2  # bits of what a workspace says it has: records that end, rows of `governed`
@@ -78,17 +79,17 @@ def _asks(draft: Draft) -> bool:
 
 
 def _governed(policy: Policy, draft: Draft, at: int, *, again: bool) -> Draft:
-    decided = policy.may_write(draft, By(creator_of(draft)))
+    seen = policy.seen(draft)
+    decided = policy.write_of(draft, seen, creator_of(draft))
     if not again:
         decided.require()
-    kept = policy.retention_for(draft, at)
     return replace(
         draft,
-        retention=policy.named_class(draft),
-        purpose=policy.said_of(draft, "purpose"),
-        sensitivity=policy.said_of(draft, "sensitivity"),
-        basis=policy.said_of(draft, "basis"),
-        retention_until=kept.until,
+        retention=seen.named,
+        purpose=seen.purpose,
+        sensitivity=seen.sensitivity,
+        basis=seen.basis,
+        retention_until=policy.end_of(draft, seen, at).until,
         quarantined=draft.quarantined or (decided.waits and not again),
     )
 
@@ -131,28 +132,23 @@ def settled(tx: Tx, scope: Scope, made: Record, bits: int) -> Record:
 
     `bits` are those of the workspace, before it was stored.
     """
-    if not bits & ENDS or not bounded(tx, scope.ws, [made.id]):
-        return made
-    row = tx.one(
-        "select retention_until from record where ws = :ws and id = :id", ws=scope.ws, id=made.id
-    )
-    return made if row is None else replace(made, retention_until=from_micros(row[0]))
+    for _, until in _bounded(tx, scope.ws, [made.id]) if bits & ENDS else ():
+        return replace(made, retention_until=from_micros(until))
+    return made
 
 
-def bounded(tx: Tx, ws: int, ids: Sequence[int]) -> bool:
-    """Let no record be kept longer than any that it was made from; return whether that changed any.
+def bounded(tx: Tx, ws: int, ids: Sequence[int]) -> None:
+    """Let no record be kept longer than any that it was made from.
 
     But for those that have a basis and a class of their own. The ids are of records that were just
     stored with all their parents; the parents are bounded already, or among them.
     """
-    changed = False
-    while ids and _bounded(tx, ws, ids):
-        changed = True
-    return changed
+    while ids and _bounded(tx, ws, ids) and len(ids) > 1:
+        continue
 
 
-def _bounded(tx: Tx, ws: int, ids: Sequence[int]) -> int:
-    return tx.run(
+def _bounded(tx: Tx, ws: int, ids: Sequence[int]) -> list[Row]:
+    return tx.all(
         "with recursive up(child, node) as ("
         " select child, parent from edge where ws = :ws and child in :ids"
         " union"
@@ -167,7 +163,7 @@ def _bounded(tx: Tx, ws: int, ids: Sequence[int]) -> int:
         "and (retention_until is null or retention_until > "
         " (select b.until from bound b where b.child = record.id)) "
         "and not exists (select 1 from governed g where g.ws = :ws and g.id = record.id"
-        " and g.basis is not null and g.class is not null)",
+        " and g.basis is not null and g.class is not null) returning id, retention_until",
         ws=ws,
         ids=list(ids),
     )

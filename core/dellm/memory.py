@@ -45,7 +45,8 @@ from .errors import InvalidInput, PreviewRequired, StorageError, UnsupportedHere
 from .executing import rebuild_and_execute
 from .journal import journal_at
 from .plan import STRICT, Plan, Reach, refuse_others
-from .policy import By, Policy, by_of
+from .policy import Policy
+from .policy_values import By, by_of
 from .previews import Selection
 from .providers import SHIPPED, Providers
 from .records import Context, Draft, Record

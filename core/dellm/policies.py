@@ -12,7 +12,8 @@ from . import governing, ledger, storing
 from .arguments import check_choice
 from .engine import Engine
 from .errors import InvalidInput, PolicyRefused
-from .policy import By, Policy, by_of, may_act
+from .policy import Policy, may_act
+from .policy_values import By, by_of
 
 ACTIONS = ("forget", "correct", "hold", "export")
 

@@ -8,132 +8,20 @@ memory content: names of the policy's own classes, sensitivities, rules and role
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any, Self
 
-from .arguments import check_choice, check_text
-from .errors import InvalidInput, PolicyRefused
-from .governance import ASKERS, UNTRUSTED, Described, creator_of
+from .errors import InvalidInput
+from .governance import UNTRUSTED, Described
+from .policy_values import By, Class, Decision, Retention, Rule, Seen, Sensitivity, by_of, open_to
 from .records import to_micros
 
 DAY = 24 * 3600 * 1_000_000
 # What public text and a workspace's own may say without being asked about: see Policy.may_write.
 HARMLESS = frozenset({"public", "internal"})
-
-
-@dataclass(frozen=True, slots=True)
-class By:
-    """Who asks: one of ASKERS, and the role in which they act, None for the application itself."""
-
-    who: str = "human"
-    role: str | None = None
-
-    def __post_init__(self) -> None:
-        """Raise InvalidInput for one that is none of ASKERS."""
-        check_choice(self.who, ASKERS, "by=")
-        if self.role is not None:
-            check_text(self.role, "role=")
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Whether something may be done, and why. `waits`: only after somebody confirms it."""
-
-    allowed: bool
-    reason: str
-    waits: bool = False
-
-    def __bool__(self) -> bool:
-        return self.allowed
-
-    def require(self) -> None:
-        """Raise PolicyRefused where it may not be done."""
-        if not self.allowed:
-            raise PolicyRefused(f"The policy does not allow it: {self.reason}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How long something is kept: its class, and how many days of it, None where nothing limits it.
-
-    `with_sources`: as long as all that it was made from, and no longer. `until`: microseconds UTC.
-    """
-
-    retention: str | None
-    days: int | None
-    until: int | None
-    reason: str
-    with_sources: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Class:
-    """A retention class. `days`: how long a record of it is kept at most; a record may say sooner.
-
-    `kinds` are the kinds of records that are of it where nothing else is said. `roles`: who may be
-    given it, None for everybody. `write` is one of WRITES, `sensitivity` what its records are where
-    they do not say. `records`: False for what is no record (vectors, audit entries).
-    """
-
-    name: str
-    days: int | None = None
-    with_sources: bool = False
-    kinds: tuple[str, ...] = ()
-    write: str = "allow"
-    roles: tuple[str, ...] | None = None
-    export: bool = True
-    erase: tuple[str, ...] | None = None
-    sensitivity: str | None = None
-    records: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Sensitivity:
-    """What holds for records of a sensitivity; as for Class."""
-
-    name: str
-    write: str = "allow"
-    roles: tuple[str, ...] | None = None
-    export: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What holds for records that match. Empty conditions match everything; `thread` has patterns.
-
-    What a rule says of class, purpose, sensitivity and basis counts where the record does not say.
-    """
-
-    name: str
-    kind: tuple[str, ...] = ()
-    role: tuple[str, ...] = ()
-    thread: tuple[str, ...] = ()
-    purpose: tuple[str, ...] = ()
-    sensitivity: tuple[str, ...] = ()
-    created_by: tuple[str, ...] = ()
-    subject: bool | None = None
-    says: Mapping[str, str] = field(default_factory=dict)  # of SAID: what the record then says
-    days: int | None = None
-    write: str | None = None
-
-    def matches(self, one: Described) -> bool:
-        """Whether the rule is about a record."""
-        said = (
-            (self.kind, one.kind),
-            (self.role, one.role),
-            (self.purpose, one.purpose),
-            (self.sensitivity, one.sensitivity),
-            (self.created_by, creator_of(one)),
-        )
-        if any(names and value not in names for names, value in said):
-            return False
-        if self.subject is not None and self.subject != (one.subject is not None):
-            return False
-        return not self.thread or any(fnmatchcase(one.thread or "", p) for p in self.thread)
 
 
 @dataclass(frozen=True)
@@ -205,6 +93,10 @@ class Policy:
         return {one.name: one for one in self.classes}
 
     @cached_property
+    def _of_kind(self) -> dict[str, Class]:
+        return {kind: one for one in self.classes for kind in one.kinds}
+
+    @cached_property
     def _sensitivities(self) -> dict[str, Sensitivity]:
         return {one.name: one for one in self.sensitivities}
 
@@ -226,84 +118,76 @@ class Policy:
             )
         )
 
-    # what is said of a record
+    # what is made of a record
+
+    def seen(self, one: Described) -> Seen:
+        """Return what the policy makes of a record; every decision begins with it."""
+        rules = tuple(rule for rule in self.rules if rule.matches(one))
+        says: dict[str, str] = {}
+        for rule in reversed(rules):  # the first that says something counts
+            says.update(rule.says)
+        named = one.retention or says.get("class")
+        kept = self._of_kind.get(one.kind) if named is None else self._classes.get(named)
+        usual = None if kept is None else kept.sensitivity
+        return Seen(
+            rules,
+            named,
+            kept,
+            one.purpose or says.get("purpose"),
+            one.sensitivity or says.get("sensitivity") or usual,
+            one.basis or says.get("basis"),
+        )
 
     def class_of(self, one: Described) -> Class | None:
         """Return the class of a record: the one it names, a rule's, or its kind's."""
-        named = self.named_class(one)
-        if named is not None:
-            return self._classes.get(named)
-        return next((kept for kept in self.classes if one.kind in kept.kinds), None)
-
-    def named_class(self, one: Described) -> str | None:
-        """Return the class that a record names, or a rule for it; not that of its kind."""
-        return one.retention or self._said(one, "class")
-
-    def said_of(self, one: Described, what: str) -> str | None:
-        """Return the record's purpose, sensitivity or basis: its own, else a rule's, or its class's."""
-        found: str | None = getattr(one, what) or self._said(one, what)
-        if found is None and what == "sensitivity":
-            kept = self.class_of(one)
-            return None if kept is None else kept.sensitivity
-        return found
-
-    def _said(self, one: Described, what: str) -> str | None:
-        rules = (rule for rule in self.rules if what in rule.says)
-        return next((rule.says[what] for rule in rules if rule.matches(one)), None)
+        return self.seen(one).kept
 
     # decisions
 
     def may_write(self, draft: Described, by: By | str = "human") -> Decision:
         """Decide whether something may be stored, at once or after somebody confirmed it."""
+        return self.write_of(draft, self.seen(draft), by)
+
+    def write_of(self, draft: Described, seen: Seen, by: By | str) -> Decision:
+        """Decide as may_write on what was seen already."""
         asker = by_of(by)
         if not self.memory:
             return Decision(False, "memory is switched off")
-        kept = self.class_of(draft)
-        if kept is None and self.named_class(draft) is not None:
-            return Decision(False, "it names a retention class that the policy does not have")
-        for refusal in (self._refused_class(kept), self._refused_purpose(draft)):
-            if refusal is not None:
-                return Decision(False, refusal)
-        return self._write_said(draft, kept, asker)
-
-    def _refused_class(self, kept: Class | None) -> str | None:
-        if kept is None:
-            return None
-        if not kept.records:
-            return f"class {kept.name} is of no records"
-        if self.allowed is not None and kept.name not in self.allowed:
-            return f"class {kept.name} is not allowed here"
-        return None
-
-    def _refused_purpose(self, draft: Described) -> str | None:
-        if self.purpose and draft.kind != "state" and not self.said_of(draft, "purpose"):
-            return "it has no purpose, and every record needs one"
-        return None
-
-    def _write_said(self, draft: Described, kept: Class | None, asker: By) -> Decision:
-        """Return the strictest of what rule, class and sensitivity say of a write."""
-        said = [
-            (rule.write, f"rule {rule.name}")
-            for rule in self.rules
-            if rule.write is not None and rule.matches(draft)
-        ][:1]
-        if kept is not None:
-            said.append((kept.write, f"class {kept.name}"))
-        named = self.said_of(draft, "sensitivity")
-        known = self._sensitivities.get(named or "")
-        if known is not None:
-            said.append((known.write, f"sensitivity {known.name}"))
-        if draft.kind == "inferred" and self._asks_of(named):
-            said.append(("confirm", "inferred memory of this kind waits for confirmation"))
+        if (refusal := self._refusal(draft, seen)) is not None:
+            return Decision(False, refusal)
+        said = self._said_of_write(draft, seen)
         for reason in (why for write, why in said if write == "refuse"):
             return Decision(False, f"{reason} refuses it")
         for reason in (why for write, why in said if write == "confirm"):
             return Decision(True, f"to be confirmed: {reason}", waits=True)
         return Decision(True, f"nothing is against it, as said by {asker.who}")
 
-    def _asks_of(self, sensitivity: str | None) -> bool:
-        sensitive = sensitivity is not None and sensitivity not in HARMLESS
-        return self.confirm == "always" or sensitive
+    def _refusal(self, draft: Described, seen: Seen) -> str | None:
+        kept = seen.kept
+        if self.purpose and draft.kind != "state" and not seen.purpose:
+            return "it has no purpose, and every record needs one"
+        if kept is None:
+            unknown = "it names a retention class that the policy does not have"
+            return None if seen.named is None else unknown
+        if not kept.records:
+            return f"class {kept.name} is of no records"
+        if self.allowed is not None and kept.name not in self.allowed:
+            return f"class {kept.name} is not allowed here"
+        return None
+
+    def _said_of_write(self, draft: Described, seen: Seen) -> list[tuple[str, str]]:
+        """Return what rule, class and sensitivity say of a write, and whose word that is."""
+        rules = ((one.write, f"rule {one.name}") for one in seen.rules if one.write is not None)
+        said = [one for one in (next(rules, None),) if one is not None]
+        if seen.kept is not None:
+            said.append((seen.kept.write, f"class {seen.kept.name}"))
+        known = self._sensitivities.get(seen.sensitivity or "")
+        if known is not None:
+            said.append((known.write, f"sensitivity {known.name}"))
+        sensitive = seen.sensitivity is not None and seen.sensitivity not in HARMLESS
+        if draft.kind == "inferred" and (sensitive or self.confirm == "always"):
+            said.append(("confirm", "inferred memory of this kind waits for confirmation"))
+        return said
 
     def may_read(self, record: Described, by: By | str = "human") -> Decision:
         """Decide whether a record may be given to somebody, in a prompt or otherwise."""
@@ -311,15 +195,15 @@ class Policy:
         if not self.memory:
             return Decision(False, "memory is switched off")
         for kept, what in self._governing(record):
-            if not _open_to(kept.roles, asker.role):
+            if not open_to(kept.roles, asker.role):
                 return Decision(False, f"{what} {kept.name} is for other roles")
         return Decision(True, "no class or sensitivity keeps it from this role")
 
     def closed_to(self, role: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the classes, and the sensitivities, of which a role may read nothing."""
         return (
-            tuple(one.name for one in self.classes if not _open_to(one.roles, role)),
-            tuple(one.name for one in self.sensitivities if not _open_to(one.roles, role)),
+            tuple(one.name for one in self.classes if not open_to(one.roles, role)),
+            tuple(one.name for one in self.sensitivities if not open_to(one.roles, role)),
         )
 
     def kept_from(self, by: By | str) -> tuple[Class, ...]:
@@ -327,19 +211,19 @@ class Policy:
         asker = by_of(by)
         if asker.who == "system":
             return ()
-        return tuple(one for one in self.classes if not _open_to(one.erase, asker.role))
+        return tuple(one for one in self.classes if not open_to(one.erase, asker.role))
 
     def may_export(self, record: Described, by: By | str = "human") -> Decision:
         """Decide whether a record may leave the memory in an export."""
         asker = by_of(by)
         if asker.who in UNTRUSTED:
             return Decision(False, f"a {asker.who} cannot ask for an export")
-        if not _open_to(self.export, asker.role):
+        if not open_to(self.export, asker.role):
             return Decision(False, "exports are for other roles" if self.export else "no exports")
         for kept, what in self._governing(record):
             if not kept.export:
                 return Decision(False, f"{what} {kept.name} is not exported")
-            if not _open_to(kept.roles, asker.role):
+            if not open_to(kept.roles, asker.role):
                 return Decision(False, f"{what} {kept.name} is for other roles")
         return Decision(True, "nothing keeps it in")
 
@@ -362,15 +246,18 @@ class Policy:
         The shortest of what the record itself, its class and the first rule with days say. Counted
         from when it was made, where it says so.
         """
-        kept = self.class_of(draft)
-        found = [(draft.retention_until, "the record says until when")]
+        return self.end_of(draft, self.seen(draft), at)
+
+    def end_of(self, draft: Described, seen: Seen, at: int) -> Retention:
+        """Decide as retention_for on what was seen already."""
+        kept, own = seen.kept, draft.retention_until
         made = at if draft.created_at is None else to_micros(draft.created_at)
+        ends = [] if own is None else [(to_micros(own), "the record says until when")]
         if kept is not None and kept.days is not None:
-            found.append((made + kept.days * DAY, f"class {kept.name} has {kept.days} days"))
-        rules = (one for one in self.rules if one.days is not None and one.matches(draft))
-        if (rule := next(rules, None)) is not None:
-            found.append((made + (rule.days or 0) * DAY, f"rule {rule.name} has {rule.days} days"))
-        ends = [(to_micros(until), why) for until, why in found if until is not None]
+            ends.append((made + kept.days * DAY, f"class {kept.name} has {kept.days} days"))
+        rules = ((one.days, one.name) for one in seen.rules if one.days is not None)
+        for days, name in (one for one in (next(rules, None),) if one is not None):
+            ends.append((made + days * DAY, f"rule {name} has {days} days"))
         until, reason = min(ends, default=(None, "nothing limits it"))
         return Retention(
             None if kept is None else kept.name,
@@ -381,7 +268,8 @@ class Policy:
         )
 
     def _governing(self, record: Described) -> list[tuple[Class | Sensitivity, str]]:
-        kept, named = self.class_of(record), self.said_of(record, "sensitivity")
+        seen = self.seen(record)
+        kept, named = seen.kept, seen.sensitivity
         found: list[tuple[Class | Sensitivity, str]] = []
         if kept is not None:
             found.append((kept, "class"))
@@ -399,12 +287,3 @@ def may_act(by: By | str) -> Decision:
     if asker.who in UNTRUSTED:
         return Decision(False, f"a {asker.who} cannot ask for that")
     return Decision(True, f"asked by a {asker.who}")
-
-
-def by_of(by: By | str) -> By:
-    """Return who asks; InvalidInput for somebody who is none of ASKERS."""
-    return by if isinstance(by, By) else By(by)
-
-
-def _open_to(roles: tuple[str, ...] | None, role: str | None) -> bool:
-    return roles is None or (role is not None and role in roles)

@@ -120,7 +120,7 @@ def _no_kind_twice(table: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
 
 
 def _class(name: str, table: Any, sensitivities: Collection[str]) -> Any:
-    from .policy import Class
+    from .policy_values import Class
 
     at: Path = ("classes", name)
     _keys(_table(table, at), at, _CLASS)
@@ -140,7 +140,7 @@ def _class(name: str, table: Any, sensitivities: Collection[str]) -> Any:
 
 
 def _sensitivity(name: str, table: Any) -> Any:
-    from .policy import Sensitivity
+    from .policy_values import Sensitivity
 
     at: Path = ("sensitivities", name)
     _keys(_table(table, at), at, _SENSITIVITY)
@@ -176,7 +176,7 @@ def _rule(
     classes: Collection[str],
     sensitivities: Collection[str],
 ) -> Any:
-    from .policy import Rule
+    from .policy_values import Rule
 
     _keys(_table(table, at), at, _RULE)
     says = {

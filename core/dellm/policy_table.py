@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .policy import Class, Policy, Rule, Sensitivity
+    from .policy import Policy
+    from .policy_values import Class, Rule, Sensitivity
 
 
 def table_of(policy: Policy) -> dict[str, Any]:
