@@ -336,7 +336,7 @@ def test_the_tree_shows_each_record_once_below_what_it_was_made_from(
         "├── spared by the chosen reach (1)",
         "│   └── 6 assistant: both  [3 replies away]",
         "└── held back (1)",
-        "    └── 3 assistant: right  [on hold]",
+        "    └── 3 assistant  [on hold]",
     ]
     assert str(memory.plan("nowhere")) == "nothing matches: nothing would be changed"
 

@@ -36,6 +36,12 @@ PROTECTED: LiteralString = (
     "(select w.holds from workspace w where w.ws = :ws) > 0 "
     f"and exists (select 1 from hold h where {_COVERS})"
 )
+# Whether a hold, or what waits, takes `r` out of use.
+RESTRICTED: LiteralString = (
+    "((select w.holds from workspace w where w.ws = :ws) > 0 "
+    f"and exists (select 1 from hold h where {_BEFORE})) "
+    "or exists (select 1 from hold_wait q where q.ws = :ws and q.id = r.id)"
+)
 
 
 class Waiting(NamedTuple):
@@ -122,18 +128,11 @@ def restricted(tx: Tx, ws: int, ids: Collection[int]) -> set[int]:
     if not ids:
         return set()
     rows = tx.all(
-        f"select r.id from record r where r.ws = :ws and r.id in :ids and ({_RESTRICTED})",
+        f"select r.id from record r where r.ws = :ws and r.id in :ids and ({RESTRICTED})",
         ws=ws,
         ids=sorted(ids),
     )
     return {row[0] for row in rows}
-
-
-_RESTRICTED: LiteralString = (
-    "((select w.holds from workspace w where w.ws = :ws) > 0 "
-    f"and exists (select 1 from hold h where {_BEFORE})) "
-    "or exists (select 1 from hold_wait q where q.ws = :ws and q.id = r.id)"
-)
 
 
 def settle(tx: Tx, ws: int, ids: Collection[int]) -> tuple[list[int], list[int]]:
@@ -146,13 +145,13 @@ def settle(tx: Tx, ws: int, ids: Collection[int]) -> tuple[list[int], list[int]]
     given = {"ws": ws, "ids": sorted(ids), "held": int(Status.HELD)}
     out = tx.all(
         "update record set status = :held where ws = :ws and status = 0 and id in "
-        f"(select r.id from record r where r.ws = :ws and r.id in :ids and ({_RESTRICTED})) "
+        f"(select r.id from record r where r.ws = :ws and r.id in :ids and ({RESTRICTED})) "
         "returning id",
         **given,
     )
     back = tx.all(
         "update record set status = 0 where ws = :ws and status = :held and id in "
-        f"(select r.id from record r where r.ws = :ws and r.id in :ids and not ({_RESTRICTED})) "
+        f"(select r.id from record r where r.ws = :ws and r.id in :ids and not ({RESTRICTED})) "
         "returning id",
         **given,
     )
@@ -242,6 +241,21 @@ def of_receipt(tx: Tx, ws: int, receipt: int) -> list[int]:
         receipt=receipt,
     )
     return [row[0] for row in rows]
+
+
+def refused_before(tx: Tx, ws: int, waits: Collection[Waiting]) -> int | None:
+    """Return the newest receipt by which all of that waits already; None where some of it does not."""
+    there = {one.id: one for one in listed(tx, ws, [one.id for one in waits])}
+    known = [there.get(one.id) for one in waits]
+    if not all(
+        one and one.receipt and _covers(one, new) for one, new in zip(known, waits, strict=True)
+    ):
+        return None
+    return max((one.receipt for one in known if one), default=None)
+
+
+def _covers(old: Waiting, new: Waiting) -> bool:
+    return (old.mode, old.alone) == (new.mode, new.alone) and set(old.spans).issuperset(new.spans)
 
 
 def free(tx: Tx, ws: int) -> list[Waiting]:

@@ -284,7 +284,8 @@ def _entries(tx: Tx, scope: Scope, plan: Plan, *, shown: bool) -> Mapping[int, E
     others = [one.id for one in (*plan.spared, *plan.held)]
     ids = {*plan.ids, *others, *(one.id for one in plan.suspects)}
     rows = tx.all(
-        "select id, kind, role, thread, status, model, created_at, substr(text, 1, :most) "
+        "select id, kind, role, thread, status, model, created_at, "
+        "case when status <> 3 then substr(text, 1, :most) else '' end "
         "from record where ws = :ws and id in :ids and (model is not null or :most > 0)",
         ws=scope.ws,
         ids=sorted(ids),

@@ -106,7 +106,8 @@ def _line(plan: Plan, id_: int, why: str) -> str:
         return f"{id_}  [{why}]"
     shown = " ".join(entry.excerpt.split())
     cut = shown if len(shown) <= LINE else shown[: LINE - 1] + "…"
-    return f"{id_} {entry.role}: {_visible(cut)}  [{why}{_kept(entry)}]"
+    said = f": {_visible(cut)}" if cut else ""  # what is on hold is not shown
+    return f"{id_} {entry.role}{said}  [{why}{_kept(entry)}]"
 
 
 def _kept(entry: Entry) -> str:

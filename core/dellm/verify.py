@@ -15,6 +15,7 @@ from .bodies import load_body
 from .cycles import made_from_themselves
 from .database import Scope, Tx
 from .encoding import load_json
+from .holding import PROTECTED, RESTRICTED
 
 _CHECKS: tuple[tuple[str, LiteralString], ...] = (
     (
@@ -120,6 +121,38 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
         "workspace(s) that say wrongly whether there are guards",
         "select count(*) from workspace w where w.ws = :ws and (w.guards > 0) <>"
         " exists (select 1 from guard g where g.ws = :ws)",
+    ),
+    (
+        "workspace(s) that say wrongly how many holds are open",
+        "select count(*) from workspace w where w.ws = :ws and w.holds <>"
+        " (select count(*) from hold h where h.ws = :ws and h.released_at is null)",
+    ),
+    (
+        "record(s) on hold that no hold keeps",
+        "select count(*) from record r where r.ws = :ws"
+        f" and (r.status <> 0 or r.retention_until is not null) and r.status = 3 and not ({RESTRICTED})",
+    ),
+    (
+        "record(s) in use that a hold keeps out of it",
+        "select count(*) from record r where r.ws = :ws and r.status = 0"
+        " and ((select w.holds from workspace w where w.ws = :ws) > 0 or"
+        f" exists (select 1 from hold_wait q where q.ws = :ws)) and ({RESTRICTED})",
+    ),
+    (
+        "record(s) named by no open hold, or gone",
+        "select count(*) from hold_record x where x.ws = :ws and (not exists"
+        " (select 1 from hold h where h.ws = :ws and h.id = x.hold and h.released_at is null)"
+        " or not exists (select 1 from record r where r.ws = :ws and r.id = x.id))",
+    ),
+    (
+        "record(s) that wait for the end of no hold, or gone",
+        "select count(*) from hold_wait q where q.ws = :ws and not exists"
+        f" (select 1 from record r where r.ws = :ws and r.id = q.id and {PROTECTED})",
+    ),
+    (
+        "released hold(s) that still say what they were of",
+        "select count(*) from hold h where h.ws = :ws and h.released_at is not null"
+        " and h.target is not null",
     ),
     (
         "checkpoint(s) of a line that is not there",
