@@ -81,6 +81,20 @@ def texts(values: Iterable[Any], name: str) -> list[str]:
     return listed
 
 
+def check_corrected(value: object, ids: object) -> None:
+    """Raise InvalidInput unless `value` gives new texts by id, of records that `ids` names."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput("corrected= is no mapping.")
+    texts: dict[Any, Any] = dict(value)
+    for id_, text in texts.items():
+        check_whole(id_, "An id in corrected=")
+        check_text(text, "A text in corrected=")
+        if not text.strip():
+            raise InvalidInput("A text in corrected= is blank.")
+    if texts and not (isinstance(ids, tuple) and set(texts) <= set(ids)):
+        raise InvalidInput("corrected= goes with ids= that name its records.")
+
+
 def check_kind(value: object, kind: type, name: str) -> None:
     """Raise InvalidInput unless `value` is a `kind`."""
     if not isinstance(value, kind):

@@ -44,7 +44,7 @@ from .plan import Held, Plan, digest_of
 from .policy_values import By
 from .providers import SHIPPED, Providers
 from .receipts import Receipt
-from .redacting import Version, new_versions
+from .redacting import Version
 from .remaking import NOTHING, Rebuilds
 from .selectors import Look
 
@@ -251,9 +251,8 @@ def _replace(
 
     Returns rows by table; by old id what was redacted and what was made anew; what is put off.
     """
-    at, versions = terms.look.at, dict[int, Version]()
-    if plan.mode == "redact":
-        versions = new_versions(tx, scope, plan, terms.unit, terms.look.region)
+    at = terms.look.at
+    versions = regenerating.shortened(tx, scope, plan, terms.unit, terms.look.region)
     short = dict(versions)
     anew = rebuilding.new_versions(tx, scope, plan, terms.rebuilds, terms.rebuilders, at, short)
     later = _put_off(tx, scope, plan, terms, anew.keys(), short)

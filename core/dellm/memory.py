@@ -331,6 +331,18 @@ class Memory(Deriving, WaitingRoom):
         finally:
             values.let_go()
 
+    def correct(
+        self, id_: int, text: str, *, by: By | str | None = None, rebuild: str = "now"
+    ) -> receipts.Receipt:
+        """Put a record right (GDPR article 16): its new text takes its place; return the receipt.
+
+        The old text is erased like anything forgotten, with all that was made from it; what can be
+        made anew is, from the new text. The new record's id is `receipt.redacted[id_]`. For a look
+        before, plan(ids=[id_], corrected={id_: text}). Raises as forget.
+        """
+        check_whole(id_, "The id")
+        return self.forget(ids=[id_], corrected={id_: text}, by=by, rebuild=rebuild)
+
     def _after(self, receipt: receipts.Receipt, *, scrub: bool | None) -> receipts.Receipt:
         wanted = scrub
         if wanted is None:

@@ -284,6 +284,7 @@ class Plan:
             "relaxed": self.reach.relaxed,
             "head": self.head,
             "digest": self.digest,
+            "corrected": sorted(self.selector.corrected),
         }
 
     @classmethod
@@ -324,6 +325,7 @@ class Plan:
                 above=tuple(Spared(one["id"], one["why"]) for one in data.get("above", ())),
             )
             made._check()
+            _refuse_corrected(data)
         except (AttributeError, KeyError, TypeError, ValueError, InvalidInput):
             problem = InvalidInput("This is not the JSON of a plan.")
         else:
@@ -405,3 +407,9 @@ def refuse_others(
             "A plan already says what goes, how and how far.",
             remedy="Make a new plan with the other options.",
         )
+
+
+def _refuse_corrected(data: Mapping[str, Any]) -> None:
+    """Refuse a plan that was to put something right: its new texts are content, and not kept at rest."""
+    if data.get("corrected"):
+        raise InvalidInput("The plan was to put a record right.")

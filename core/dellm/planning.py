@@ -55,6 +55,8 @@ def make(
     check_choice(mode, MODES, "mode=")
     if not isinstance(reach, Reach):
         raise InvalidInput("reach= is none: use STRICT, depth(...) or influence(...).")
+    if selector.corrected and mode != "erase":
+        raise SelectorError('What is put right is erased: corrected= goes with mode="erase".')
     found = _with_carriers(tx, scope, selector, look)
     if mode == "redact" and any(not match.spans for match in found):
         raise SelectorError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
@@ -31,6 +31,7 @@ class Selection(TypedDict, total=False):
     aliases: bool
     include: Sequence[int]
     exclude: Sequence[int]
+    corrected: Mapping[int, str]  # the new texts of some of ids=: see Memory.correct
     matched: Sequence[Match]  # of a plan made before; instead of all others
     named: Sequence[int]  # those of them that were not found by what they say
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from . import exposure_rows, reading, redacting
+from . import correcting, exposure_rows, reading, redacting
 from .arguments import check_callable, check_choice
 from .context import estimated_tokens
 from .database import Scope, Tx
@@ -167,6 +167,10 @@ def shortened(
     tx: Tx, scope: Scope, plan: Plan, unit: str, region: str
 ) -> dict[int, redacting.Version]:
     """Return what a plan leaves of its matches: a question without what was said in it can be asked."""
+    if plan.selector.corrected:
+        matched = [one.id for one in plan.matches]
+        texts = plan.selector.corrected
+        return correcting.new_versions(tx, scope, matched, plan.ids, texts, region)
     if plan.mode != "redact":
         return {}
     return redacting.new_versions(tx, scope, plan, unit, region)

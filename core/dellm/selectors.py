@@ -14,8 +14,8 @@ from typing import Any
 from . import contents, search, values
 from .arguments import (
     check_choice,
+    check_corrected,
     check_flag,
-    check_iterable,
     check_mapping,
     check_number,
     check_text,
@@ -64,6 +64,7 @@ class Selector:
     vector: Vector | None = field(default=None, repr=False, compare=False)
     matched: tuple[Match, ...] | None = None  # of a plan made before: its matches, by id
     named: tuple[int, ...] = ()  # those of `matched` that were not found by what they say
+    corrected: Mapping[int, str] = field(default_factory=dict, repr=False)  # new texts, by id
     renewed: bool = False  # the matches are made anew themselves, as if a source of theirs went
 
     @property
@@ -97,6 +98,7 @@ class Selector:
         if self.named:
             raise InvalidInput("named= says of matched= what was named by id.")
         self._check_types()
+        check_corrected(self.corrected, self.ids)
         parts = (*self.texts, self.keyword, self.meaning, self.description)
         if any(part is not None and not part.strip() for part in parts):
             raise SelectorError("The selector is blank.")
@@ -114,7 +116,6 @@ class Selector:
             raise SelectorError("The thread's name is blank.")
 
     def _check_matched(self, matched: object) -> None:
-        check_iterable(matched, "matched=")
         whole_numbers(self.named, "named=")
         if not isinstance(matched, tuple) or not all(isinstance(one, Match) for one in matched):
             raise InvalidInput("matched= holds what is no match of a plan.")
@@ -383,8 +384,7 @@ def carriers(
         )
     else:
         rows = tx.stream(f"select {COLUMNS} from record where ws = :ws", ws=scope.ws)
-    for row in rows:
-        yield Carrier(Record.from_row(row, scope.name))
+    yield from (Carrier(Record.from_row(row, scope.name)) for row in rows)
 
 
 def holding(
