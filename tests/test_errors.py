@@ -189,6 +189,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "forget": {"what": "kept"},
     "restore": {"receipt": None},
     "scrub": {},
+    "correct": {"id_": 1, "to": "text"},
     "restore_check": {},
     "bind_login": {"login": "nobody"},
     "context": {"query": "text"},

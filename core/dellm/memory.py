@@ -332,16 +332,16 @@ class Memory(Deriving, WaitingRoom):
             values.let_go()
 
     def correct(
-        self, id_: int, text: str, *, by: By | str | None = None, rebuild: str = "now"
+        self, id_: int, to: str, *, by: By | str | None = None, rebuild: str = "now"
     ) -> receipts.Receipt:
         """Put a record right (GDPR article 16): its new text takes its place; return the receipt.
 
         The old text is erased like anything forgotten, with all that was made from it; what can be
         made anew is, from the new text. The new record's id is `receipt.redacted[id_]`. For a look
-        before, plan(ids=[id_], corrected={id_: text}). Raises as forget.
+        before, plan(ids=[id_], corrected={id_: to}). Raises as forget.
         """
         check_whole(id_, "The id")
-        return self.forget(ids=[id_], corrected={id_: text}, by=by, rebuild=rebuild)
+        return self.forget(ids=[id_], corrected={id_: to}, by=by, rebuild=rebuild)
 
     def _after(self, receipt: receipts.Receipt, *, scrub: bool | None) -> receipts.Receipt:
         wanted = scrub

@@ -62,7 +62,8 @@ class Policies:
         """
         check_choice(action, ACTIONS, "action=")
         asker = by_of(by)
-        decided = may_act(asker)
+        with self._engine.reading(self.workspace):  # a closed memory says so
+            decided = may_act(asker)
         if not decided:
             refused(self._engine, self.workspace, action, asker, [])
         decided.require()
