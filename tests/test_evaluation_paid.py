@@ -39,6 +39,7 @@ from dellm.models import OpenAIModel
 from dellm.openai_endpoint import Used
 
 ROOT = Path(__file__).parents[1]
+DATA = ROOT.parent / "shared" / "data"
 MODEL, EMBEDDER = "openai:gpt-4.1-nano", "openai:text-embedding-3-small"
 JOBS = ("baker", "diver", "potter", "weaver", "miller", "tiler")
 
@@ -240,6 +241,45 @@ def test_a_killed_run_goes_on_where_it_was(data: Path, tmp_path: Path) -> None:
     assert sorted(before[:-1] + after) == sorted(whole)
     results = [tmp_path / one / "out" / "dmr-openai-gpt-4.1-nano.json" for one in (".", "afresh")]
     assert results[0].read_text("utf-8") == results[1].read_text("utf-8")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["tables", "gatemem"])
+def test_a_run_with_a_judge_is_killed_and_resumed(tmp_path: Path, name: str) -> None:
+    if name not in command.EXPERIMENTS:
+        pytest.skip(f"there is no experiment {name}")
+    if name == "gatemem" and not (DATA / name).is_dir():
+        pytest.skip("../shared/data/gatemem is not here")
+    stuck, free = threading.Event(), threading.Event()
+    judged: list[int] = []
+
+    def reply(messages: list[dict[str, Any]]) -> str:
+        if not {"CORRECT", "LEAK"} & set(messages[0]["content"].split()):
+            return own_words(messages)
+        judged.append(1)
+        if len(judged) == 5 and not free.is_set():
+            stuck.set()
+            free.wait(300)
+        return "CORRECT" if len(messages[-1]["content"]) % 2 else "WRONG"
+
+    with OpenAIServer(reply=reply, dimensions=512) as server:
+        judge = ["--judge", MODEL, "--yes", "--limit", "1"]
+        asked = arguments(tmp_path, DATA, *judge, name=name)
+        run = started(server, asked)
+        assert stuck.wait(300)
+        run.send_signal(signal.SIGKILL)
+        run.wait(30)
+        free.set()
+        before = bodies(server.requests)
+        server.requests.clear()
+        assert started(server, asked).wait(300) == 0
+        after = bodies(server.requests)
+        server.requests.clear()
+        assert started(server, asked).wait(300) == 0
+        assert server.requests == []
+    assert not set(before[:-1]) & set(after)
+    assert before[-1] in after
+    assert list((tmp_path / "out").glob("*.json"))
 
 
 def started(server: OpenAIServer, asked: list[str]) -> subprocess.Popen[bytes]:
