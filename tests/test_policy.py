@@ -243,6 +243,7 @@ def test_all_that_is_inferred_may_have_to_wait() -> None:
 
 def test_exports_may_be_for_roles_or_for_nobody() -> None:
     assert not MINE.may_export(draft())
+    assert MINE.may_export(draft(), "system")
     assert MINE.may_export(draft(), By("admin", "auditor"))
     assert not MINE.may_export(SUPPORT, By("admin", "auditor"))
     nobody = Policy.parse('export = "nobody"')

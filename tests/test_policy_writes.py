@@ -547,3 +547,34 @@ def test_a_class_may_be_erased_by_its_roles_alone(memory: Memory) -> None:
     memory.forget(ids=[item.id], by="system", scrub=False)
     assert list(memory.export()) == []
     assert memory.verify().ok
+
+
+# what is given out
+
+
+def test_an_export_leaves_out_what_the_policy_keeps_in(memory: Memory) -> None:
+    kept = memory.remember("kept", sensitivity="regulated")
+    item = memory.remember("an item", kind="item")
+    free = memory.remember("free")
+    memory.policies.set(
+        Policy.parse('[sensitivities.regulated]\nexport = false\n[classes.x]\nkinds = ["item"]')
+    )
+    assert [one.id for one in memory.export()] == [item.id, free.id]
+    memory.policies.set(Policy.parse('[classes.x]\nkinds = ["item"]\nexport = false'))
+    assert [one.id for one in memory.export()] == [kept.id, free.id]
+
+
+def test_an_export_may_be_for_roles_or_for_nobody(memory: Memory) -> None:
+    memory.remember("Rome")
+    memory.policies.set(Policy.parse('export = ["auditor"]'))
+    with pytest.raises(PolicyRefused):
+        memory.export()
+    assert len(list(memory.export(by=By("human", "auditor")))) == 1
+    memory.policies.set(Policy.parse('export = "nobody"'))
+    for by in ("admin", "tool", By("human", "auditor")):
+        with pytest.raises(PolicyRefused):
+            memory.export(by=by)
+    refused = [one.body for one in memory.ledger() if one.action == "refused"]
+    assert [one["by"] for one in refused] == ["human", "admin", "tool", "human"]
+    assert {one["action"] for one in refused} == {"export"}
+    assert len(memory.plan("Rome")) == 1, "what looks through everything gives nothing out"

@@ -49,7 +49,7 @@ def meant(memory: Memory, phrase: str, *, thread: str | None = None, region: str
     subject = subjects.read(phrase, region=region)
     if not (subject.words or subject.values or subject.numbers or subject.times):
         raise SelectorError("The phrase holds no word.")
-    records = memory.history(thread) if thread is not None else list(memory.export())
+    records = memory.history(thread) if thread is not None else list(memory.export(by="system"))
     return _Finder(memory, phrase, subject, records, region).meant()
 
 

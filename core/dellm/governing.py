@@ -21,7 +21,8 @@ from .policy import Policy
 from .policy_values import By
 from .records import Draft, Record, from_micros
 
-ENDS, GOVERNED = 1, 2  # bits of what a workspace says it has: records that end, rows of `governed`
+# Bits of what a workspace says it has: records that end, rows of `governed`, records not for everybody.
+ENDS, GOVERNED, AUDIENCES = 1, 2, 4
 
 _MARK: LiteralString = (
     "update workspace set governed = governed | cast(:bits as bigint) where ws = :ws"
@@ -120,6 +121,32 @@ def require_erasable(tx: Tx, scope: Scope, ids: Sequence[int], by: By) -> None:
     if closed:
         what = f"{len(closed)} record(s) are of a class that others erase."
         raise PolicyRefused(what, ids=closed)
+
+
+def kept_in(tx: Tx, scope: Scope, policy: Policy, records: Sequence[Record], by: By) -> set[int]:
+    """Return those of the records that the policy does not give to somebody in an export."""
+    if not policy.keeps_in(by):
+        return set()
+    said = governed_rows.of(tx, scope.ws, [one.id for one in records])
+    drafts = {one.id: _as_draft(one, said.get(one.id)) for one in records}
+    return {id_ for id_, one in drafts.items() if not policy.may_export(one, by)}
+
+
+def _as_draft(record: Record, said: governed_rows.Said | None) -> Draft:
+    """Return what a policy looks at of a record."""
+    said = said or governed_rows.Said()
+    return Draft(
+        "",
+        role=record.role,
+        thread=record.thread,
+        kind=record.kind,
+        subject=record.subject,
+        purpose=record.purpose,
+        sensitivity=record.sensitivity,
+        retention=said.retention,
+        created_by=said.created_by,
+        basis=said.basis,
+    )
 
 
 def mark(tx: Tx, ws: int, bits: int) -> None:

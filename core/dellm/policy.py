@@ -206,6 +206,25 @@ class Policy:
             tuple(one.name for one in self.sensitivities if not open_to(one.roles, role)),
         )
 
+    def gives_out(self, by: By | str = "human") -> Decision:
+        """Decide whether somebody may have an export at all."""
+        asker = by_of(by)
+        if asker.who in UNTRUSTED:
+            return Decision(False, f"a {asker.who} cannot ask for an export")
+        if asker.who == "system":
+            return Decision(True, "the program looks through it and gives nothing out")
+        if not open_to(self.export, asker.role):
+            return Decision(False, "exports are for other roles" if self.export else "no exports")
+        return Decision(True, f"asked by a {asker.who}")
+
+    def keeps_in(self, by: By | str) -> bool:
+        """Whether there is a class or sensitivity of which somebody is given nothing in an export."""
+        asker = by_of(by)
+        said: list[Class | Sensitivity] = [*self.classes, *self.sensitivities]
+        return asker.who != "system" and any(
+            not (one.export and open_to(one.roles, asker.role)) for one in said
+        )
+
     def kept_from(self, by: By | str) -> tuple[Class, ...]:
         """Return the classes of which somebody may have nothing erased; see may_erase."""
         asker = by_of(by)
@@ -216,10 +235,9 @@ class Policy:
     def may_export(self, record: Described, by: By | str = "human") -> Decision:
         """Decide whether a record may leave the memory in an export."""
         asker = by_of(by)
-        if asker.who in UNTRUSTED:
-            return Decision(False, f"a {asker.who} cannot ask for an export")
-        if not open_to(self.export, asker.role):
-            return Decision(False, "exports are for other roles" if self.export else "no exports")
+        given = self.gives_out(asker)
+        if not given or asker.who == "system":
+            return given
         for kept, what in self._governing(record):
             if not kept.export:
                 return Decision(False, f"{what} {kept.name} is not exported")

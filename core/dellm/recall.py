@@ -13,8 +13,10 @@ from . import (
     drawing,
     explaining,
     exposures,
+    governing,
     indexing,
     ledger,
+    policies,
     provenance,
     proving,
     reading,
@@ -26,6 +28,7 @@ from . import (
     verify,
 )
 from . import scan as scanning
+from .actor import Actor
 from .arguments import check_callable, check_text, check_whole, whole_numbers
 from .arguments import texts as checked_texts
 from .database import Filter
@@ -33,6 +36,8 @@ from .embedding import embed
 from .encoding import decode, encode
 from .engine import Engine
 from .errors import InvalidInput
+from .policy import Policy
+from .policy_values import By, by_of
 from .proof import Proof
 from .records import Chosen, Context, Record
 from .selectors import Look
@@ -57,8 +62,13 @@ class Recall:
     def root(self) -> Self:
         """This open memory's workspace "default": one object as long as any workspace is in use."""
         if not isinstance(self._engine.root, type(self)):
-            self._engine.root = type(self)(self._engine, "default")
+            self._engine.root = type(self)(self._engine.acting(None), "default")
         return self._engine.root
+
+    @property
+    def actor(self) -> Actor | None:
+        """On whose behalf this memory reads and writes; None for nobody in particular."""
+        return self._engine.actor
 
     @property
     def closed(self) -> bool:
@@ -199,13 +209,29 @@ class Recall:
         with self._engine.reading(self.id) as (tx, scope):
             return {decode(name): n for name, n in reading.threads(tx, scope, self._now())}
 
-    def export(self) -> Iterator[Record]:
-        """Yield every record that may be read, by id; pages of them, no transaction stays open."""
+    def export(self, *, by: By | str | None = None) -> Iterator[Record]:
+        """Yield every record that may be read and given out, by id; no transaction stays open.
+
+        What the policy keeps in is left out. `by`: who asks, as for forget; "system" is the program
+        itself, which looks through all of it. Raises PolicyRefused, which the audit chain then says,
+        where the policy gives nothing out, or not to them.
+        """
+        asker = by_of("human" if by is None else by)
+        with policies.refusals(self._engine, self.id, "export", asker):
+            with self._engine.reading(self.id) as (tx, scope):
+                policy = governing.current(tx, scope)
+            policy.gives_out(asker).require()
+        return self._given_out(policy, asker)
+
+    def _given_out(self, policy: Policy, by: By) -> Iterator[Record]:
         last = 0
         while page := self._page(last):
-            self._engine.readers.tell(self.id, [one.id for one in page])
-            yield from page
             last = page[-1].id
+            with self._engine.reading(self.id) as (tx, scope):
+                kept = governing.kept_in(tx, scope, policy, page, by)
+            found = [one for one in page if one.id not in kept]
+            self._engine.readers.tell(self.id, [one.id for one in found])
+            yield from found
 
     def _page(self, after: int) -> list[Record]:
         with self._engine.reading(self.id) as (tx, scope):

@@ -267,7 +267,7 @@ class _Finder:
         try:
             return self._matched(way) if way else set()
         except SelectorError:  # it takes all there is
-            return {record.id for record in self._memory.export()}
+            return {record.id for record in self._memory.export(by="system")}
 
 
 def _said(text: str) -> list[Selection]:
