@@ -57,7 +57,7 @@ SCOPED = (
     *("fact", "fact_end", "fact_key", "fact_seen", "fact_refused"),
     *("outsider", "exposure"),
     *("rebuild_job", "rebuild_source", "guard", "governed"),
-    *("hold", "hold_record", "hold_wait"),
+    *("hold", "hold_record", "hold_wait", "audience"),
 )
 
 
@@ -83,6 +83,7 @@ def stock(memory: Memory, canary: str) -> dellm.Receipt:
     memory.forget(ids=[5], scrub=False)
     receipt = memory.forget(ids=[6], mode="suppress")
     memory.conversations.hide("a%", [2], archive=True)
+    memory.acting(user=f"user {memory.id}").remember("zanzibar for one", audience="user")
     checkpoint(memory, canary)
     for space in ("a", "a%", "t"):
         draft = Draft(f"zanzibar {canary} item", role="item", kind="state")

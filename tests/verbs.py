@@ -51,6 +51,7 @@ WAYS = ("meaning", "keyword", "both")
 NAMESPACES = ("", "a%", "%")
 NOT_OF_A_WORKSPACE = {
     *("open", "close", "workspace", "id", "identity", "origin", "url", "root", "closed"),
+    *("acting", "actor"),
     *("rebuilder", "derivation", "regenerator", "after_forget", "after_read"),
     *("items.embedder", "summaries.use", "expiry.every"),
 }

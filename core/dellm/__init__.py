@@ -48,6 +48,7 @@ from .selectors import Match
 from .verify import VerifyReport
 
 if TYPE_CHECKING:
+    from .actor import Actor, Audience
     from .answers import Answers
     from .assistant import Assistant
     from .auditing import Audit
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
 
 # Loaded when first named: an agent that only stores and recalls waits for none of it.
 _LATER = {
+    "actor": ("Actor", "Audience"),
     "answers": ("Answers",),
     "assistant": ("Assistant",),
     "bodies": ("Body",),
@@ -129,10 +131,12 @@ __getattr__ = lazily(__name__, _HOME)
 
 __all__ = [
     "STRICT",
+    "Actor",
     "Answers",
     "Artefacts",
     "Assistant",
     "Atom",
+    "Audience",
     "Audit",
     "Body",
     "By",

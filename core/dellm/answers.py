@@ -15,7 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import exposures, governing, guarding, indexing, provenance, reading, sequences, storing
+from . import (
+    audiences,
+    exposures,
+    governing,
+    guarding,
+    indexing,
+    provenance,
+    reading,
+    sequences,
+    storing,
+)
 from .arguments import check_choice, check_flag, check_number, check_text, whole_numbers
 from .cells import Atom, Sources
 from .database import R_USABLE, Scope, Tx, Vector
@@ -195,6 +205,9 @@ class Answers:
             tip: Tip | None = sequences.attach_context(
                 tx, scope, made[0].id, ids, thread, numbers.sequence, engine.tips
             )
+            if numbers.governed & governing.AUDIENCES:
+                audiences.require_readable(tx, scope, ids)
+                audiences.narrow(tx, scope, [made[0].id], numbers.governed)
             given = governing.settled(tx, scope, made[0], numbers.governed)
         if tip is not None:
             engine.tips.note(scope.ws, thread, tip)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, LiteralString, Protocol
@@ -19,6 +20,7 @@ from typing import Any, LiteralString, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .actor import Actor
 from .entry import Entering
 from .errors import InvalidInput, SchemaError
 from .journal import Journal
@@ -27,22 +29,33 @@ Row = tuple[Any, ...]
 Vector = NDArray[np.float32]
 Clock = Callable[[], int]
 
-# Records that may be used at `:at`, as columns of `record`, or of `record r` in a join.
-USABLE: LiteralString = "status = 0 and (retention_until is null or retention_until > :at)"
-R_USABLE: LiteralString = "r.status = 0 and (r.retention_until is null or r.retention_until > :at)"
+_IN_USE: LiteralString = "status = 0 and (retention_until is null or retention_until > :at)"
+# Records that may be used at `:at`, as columns of `record`, or of `record r` in a join. Those for
+# everybody in the workspace, which a transaction widens to what its actor may read: see Seen.
+USABLE: LiteralString = f"{_IN_USE} and audience = 0"
+R_USABLE: LiteralString = (
+    "r.status = 0 and (r.retention_until is null or r.retention_until > :at) and r.audience = 0"
+)
+# What a forget may be asked for: everything, which a transaction narrows to what the asker may read.
+ASKED: LiteralString = "audience >= -1"
 # The others, found by the index on just these few.
 UNUSABLE: LiteralString = (
     "select id from record where ws = :ws and (status <> 0 or retention_until is not null) "
-    f"and not ({USABLE})"
+    f"and not ({_IN_USE})"
+)
+# What is not for the actor.
+UNSEEN: LiteralString = (
+    "select id from record where ws = :ws and audience <> 0 and not (audience = 0)"
 )
 # With what was dropped from its thread: it may be forgotten, and is in no prompt.
 UNASKED: LiteralString = (
-    f"{UNUSABLE} union all select record from hidden where ws = :ws and how = 1"
+    f"{UNUSABLE} union all select record from hidden where ws = :ws and how = 1 union all {UNSEEN}"
 )
 # What a forget by meaning does not find. It finds what is on hold, which then waits.
 UNFOUND: LiteralString = (
     "select id from record where ws = :ws and (status <> 0 or retention_until is not null) "
-    "and not (status in (0, 3) and (retention_until is null or retention_until > :at))"
+    "and not (status in (0, 3) and (retention_until is null or retention_until > :at)) "
+    f"union all select id from record where ws = :ws and audience <> 0 and not ({ASKED})"
 )
 
 
@@ -51,13 +64,57 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
+Visible = Callable[["Tx", int, Actor], list[int]]
+_READ = re.compile(r"\b((?:r\.)?audience) = 0\b")
+_ASKED = re.compile(r"\b(audience) >= -1\b")
+
+
+@lru_cache(maxsize=512)
+def _with(sql: str, marked: re.Pattern[str], condition: str) -> str:
+    return marked.sub(rf"\1 {condition}", sql)
+
+
+class Seen:
+    """What a transaction's actor may read, looked up once it is asked for.
+
+    Statements are written for what is for everybody, so that one that reaches the database as it is
+    gives too little, never too much.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._known: dict[Actor, list[int]] = {}
+
+    def of(
+        self, tx: Tx, sql: str, values: Mapping[str, object]
+    ) -> tuple[str, Mapping[str, object]]:
+        """Return a statement and its values, for what the actor may read, and the asker ask for."""
+        actor, asking = self._scope.actor, self._scope.asking
+        if asking is not None and not asking.overseer and ASKED in sql:
+            values = {**values, "asked": self._ids(tx, asking)}
+            sql = _with(sql, _ASKED, "in :asked")
+        if actor is None or "audience = 0" not in sql:
+            return sql, values
+        if actor.overseer:
+            return _with(sql, _READ, ">= -1"), values
+        return _with(sql, _READ, "in :seen"), {**values, "seen": self._ids(tx, actor)}
+
+    def _ids(self, tx: Tx, actor: Actor) -> list[int]:
+        if actor not in self._known:
+            found = self._scope.visible
+            self._known[actor] = [0] if found is None else found(tx, self._scope.ws, actor)
+        return self._known[actor]
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The workspace a transaction works in.
 
     `ws` is its number (0 = not created yet, so that every read finds nothing) and `secret` the
     key of its digests. `entering` is asked of everything that is stored; `journal` is told of every
-    forget.
+    forget. `actor` is who reads and writes, None for nobody in particular, who reads what is for
+    everybody; `asking` is who asks for something to be forgotten, None for the workspace's owner;
+    `visible` finds the ids of the audiences that an actor is of.
     """
 
     name: str
@@ -65,6 +122,9 @@ class Scope:
     secret: bytes = field(default=b"", repr=False)
     entering: Entering = field(default=Entering(), repr=False, compare=False)
     journal: Journal | None = field(default=None, repr=False, compare=False)
+    actor: Actor | None = None
+    asking: Actor | None = None
+    visible: Visible | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from . import exposure_rows, provenance, reading, sequences, storing
+from . import audiences, exposure_rows, provenance, reading, sequences, storing
 from .database import Scope, Tx
 from .encoding import encode, load_json
 from .engine import Engine
@@ -77,6 +77,7 @@ def _stored(
         tip = sequences.attach_context(
             tx, scope, made[0].id, ids, thread or "", numbers.sequence, engine.tips
         )
+        audiences.narrow(tx, scope, [made[0].id], numbers.governed)
     if tip is not None:
         engine.tips.note(scope.ws, thread or "", tip)
     return made[0]
@@ -95,7 +96,7 @@ def _existing(tx: Tx, scope: Scope, fid: str, thread: str | None, at: int) -> Re
     row = tx.one(
         f"select {COLUMNS} from record where ws = :ws and thread = :thread and fid = :fid "
         # One that waits for confirmation is there too.
-        "and status in (0, 2) and (retention_until is null or retention_until > :at) "
+        "and status in (0, 2) and audience = 0 and (retention_until is null or retention_until > :at) "
         "order by version desc limit 1",
         ws=scope.ws,
         thread=encode(thread or ""),

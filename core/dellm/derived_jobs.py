@@ -12,7 +12,16 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from . import derivations, exposure_rows, ledger, reading, sequences, stand_ins, storing
+from . import (
+    audiences,
+    derivations,
+    exposure_rows,
+    ledger,
+    reading,
+    sequences,
+    stand_ins,
+    storing,
+)
 from .database import Scope, Tx
 from .derived_needles import Digests
 from .encoding import decode, encode
@@ -298,8 +307,9 @@ def finish(
     )
     named = derivations.framework_id(scope, maker.name, maker.version, job.kind, job.thread, ids)
     draft = derivations.with_name(tx, scope, draft, named)
-    made = storing.store(tx, scope, [draft], at, again=True)[0][0]
+    (made,), numbers = storing.store(tx, scope, [draft], at, again=True)
     sequences.attach_surviving(tx, ws, made.id, ids)
+    audiences.narrow(tx, scope, [made.id], numbers.governed)
     exposure_rows.anew(tx, ws, [made.id], at)
     tx.run(
         "update tombstone set successor = :new where ws = :ws and id = :old",

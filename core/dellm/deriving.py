@@ -97,7 +97,7 @@ class Deriving(Previews):
         """
         if progress is not None:
             check_callable(progress, "progress=")
-        return derived_runs.rebuild(self._engine, self.id, progress)
+        return derived_runs.rebuild(self._engine.overseeing, self.id, progress)
 
     def rederive(
         self, name: str, progress: derived_runs.Progress | None = None
@@ -112,7 +112,7 @@ class Deriving(Previews):
         check_text(name, "name")
         if progress is not None:
             check_callable(progress, "progress=")
-        return derived_runs.rederive(self._engine, self.id, name, progress)
+        return derived_runs.rederive(self._engine.overseeing, self.id, name, progress)
 
 
 def _check_name(name: str, what: str) -> None:

@@ -6,11 +6,12 @@ import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from . import journaling
+from . import audiences, journaling
+from .actor import OVERSEER, Actor
 from .database import Clock, Database, Scope, Tx, now
 from .desk import Standing
 from .embedding import Embedder
@@ -64,11 +65,18 @@ class Options:
 
 
 class Engine:
-    """An open database with its embedder; hands out transactions bound to a workspace."""
+    """An open database with its embedder; hands out transactions bound to a workspace and an actor.
+
+    `actor` and `asking` (see Scope) are not shared by what `acting` returns: they alone have slots.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "actor", "asking")
 
     def __init__(
         self, database: Database, embedder: Embedder | None, options: Options, url: str
     ) -> None:
+        self.actor: Actor | None = None
+        self.asking: Actor | None = None
         self.database = database
         self.url = url  # without a password
         self.closed = False
@@ -103,6 +111,21 @@ class Engine:
                 row = tx.one("select value from setting where name = 'origin'")
             self._origin = "" if row is None else str(row[0])
         return self._origin
+
+    def acting(self, actor: Actor | None) -> Engine:
+        """Return the same engine with transactions on behalf of another actor."""
+        return self if actor == self.actor == self.asking else self._twin(actor, actor)
+
+    @property
+    def overseeing(self) -> Engine:
+        """The same engine for a forget: its actor asks for it, and all that was made of it goes."""
+        return self._twin(OVERSEER, self.asking)
+
+    def _twin(self, actor: Actor | None, asking: Actor | None) -> Engine:
+        other = object.__new__(type(self))
+        other.__dict__ = self.__dict__
+        other.actor, other.asking = actor, asking
+        return other
 
     def close(self) -> None:
         """Release what the database holds open. Safe to repeat."""
@@ -192,7 +215,9 @@ class Engine:
         refused = name in self._old and self.options.unchecked == "refuse"
         if refused and not getattr(self._here, "checking", False):
             raise RestoreCheckNeeded("The database is older than its journal.")
-        return scope
+        if self.actor is None:
+            return scope
+        return replace(scope, actor=self.actor, asking=self.asking, visible=audiences.visible)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

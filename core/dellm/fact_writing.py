@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from . import fact_rows, provenance, sequences, storing
+from . import audiences, fact_rows, provenance, sequences, storing
 from .database import Scope, Tx
 from .fact_dates import OPEN, Run, runs
 from .fact_rows import Group, Stated
@@ -127,12 +127,13 @@ class Writer:
             some = claims[start : start + storing.AT_ONCE]
             until = self._kept_until(some)
             drafts = [_draft(one, until) for one in some]
-            records, _ = storing.store(self.tx, self.scope, drafts, self.at)
+            records, numbers = storing.store(self.tx, self.scope, drafts, self.at)
             ids = [one.id for one in records]
             for context, same in groupby(
                 zip(ids, some, strict=True), key=lambda one: one[1].context
             ):
                 self._attach([id_ for id_, _ in same], context)
+            audiences.narrow(self.tx, self.scope, ids, numbers.governed)
             found += [
                 _Stored(
                     one.id,
@@ -223,8 +224,9 @@ class Writer:
         if not claim.context:
             return 0
         draft = Draft("", role=CLOSER, kind="state")
-        records, _ = storing.store(self.tx, self.scope, [draft], self.at)
+        records, numbers = storing.store(self.tx, self.scope, [draft], self.at)
         self._attach([records[0].id], claim.context)
+        audiences.narrow(self.tx, self.scope, [records[0].id], numbers.governed)
         return records[0].id
 
     def _is_closed_already(self, records: Sequence[int], claim: Claim) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from . import (
+    audiences,
     derivations,
     derived_jobs,
     derived_needles,
@@ -258,6 +259,7 @@ def _replace(
     later = _put_off(tx, scope, plan, terms, anew.keys(), short)
     versions |= regenerating.named(anew, plan, terms.asker)
     versions = governed_rows.inherited(tx, scope.ws, versions)
+    versions = audiences.inherited(tx, scope.ws, versions)
     left = surviving.contexts(tx, scope, plan, versions)
     stood = stand_ins.places(tx, scope.ws, plan, list(versions)) if versions else []
     named = item_rows.standing(tx, scope.ws, list(versions)) if versions else []
@@ -276,6 +278,7 @@ def _replace(
     remade = {old: made[old] for old in anew}
     derived_jobs.write(tx, scope.ws, later, receipt)
     derived_jobs.follow(tx, scope.ws, plan, made, threads, receipt)
+    audiences.prune(tx, scope.ws)
     return rows, {old: new for old, new in made.items() if old not in anew}, remade, [*later]
 
 

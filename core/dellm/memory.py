@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
 from . import (
+    audiences,
     derived_runs,
     governing,
     indexing,
@@ -28,6 +29,7 @@ from . import (
     values,
 )
 from . import forget as forgetting
+from .actor import Actor
 from .arguments import (
     check_callable,
     check_choice,
@@ -74,6 +76,7 @@ class Details(TypedDict, total=False):
     created_by: str | None
     basis: str | None
     source: str | None
+    audience: str | None
 
 
 class Memory(Deriving, WaitingRoom):
@@ -140,6 +143,26 @@ class Memory(Deriving, WaitingRoom):
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput("The workspace's name is empty.")
         return type(self)(self._engine, name)
+
+    def acting(
+        self,
+        *,
+        user: str | None = None,
+        channel: str | None = None,
+        project: str | None = None,
+        organisation: str | None = None,
+        role: str | None = None,
+        task: str | None = None,
+        overseer: bool = False,
+    ) -> Self:
+        """Return the same memory on behalf of somebody; nothing is stored by that. See Actor.
+
+        It reads what is for everybody in the workspace, and what is for just these; what it stores
+        is for the narrowest audience that is useful, and what it forgets by a selector is what it
+        may read. An `overseer` reads everything. Raises InvalidInput for a name that is blank.
+        """
+        actor = Actor(user, channel, project, organisation, role, task, overseer)
+        return type(self)(self._engine.acting(actor), self.id)
 
     def close(self) -> None:
         """Close the memory for every workspace. Safe to repeat."""
@@ -218,6 +241,9 @@ class Memory(Deriving, WaitingRoom):
             tip = sequences.attach_context(
                 tx, scope, made[0].id, ids, draft.thread or "", numbers.sequence, engine.tips
             )
+            if numbers.governed & governing.AUDIENCES:
+                audiences.require_readable(tx, scope, ids)
+                audiences.narrow(tx, scope, [made[0].id], numbers.governed)
             kept = governing.settled(tx, scope, made[0], numbers.governed)
         if tip is not None:
             engine.tips.note(scope.ws, draft.thread or "", tip)
@@ -325,7 +351,7 @@ class Memory(Deriving, WaitingRoom):
 
         try:
             with policies.refusals(self._engine, self.id, "forget", asker or By()):
-                receipt = rebuild_and_execute(self._engine, self.id, planned, terms)
+                receipt = rebuild_and_execute(self._engine.overseeing, self.id, planned, terms)
             self._engine.listeners.tell(receipt)  # before the clean-up: they write as well
             return self._after(receipt, scrub=scrub)
         finally:

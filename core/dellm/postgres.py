@@ -22,7 +22,7 @@ from psycopg.types import TypeInfo
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from . import database, postgres_setup
-from .database import Cleaned, Filter, Row, Scope, Vector
+from .database import Cleaned, Filter, Row, Scope, Seen, Vector
 from .encoding import encode
 from .errors import DatabaseClosed, StorageError
 from .postgres_session import Connection, Session, Statement
@@ -79,23 +79,29 @@ def _translated() -> Iterator[None]:
 class PostgresTx:
     """A transaction of one pooled connection; made by PostgresDatabase.transaction only."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, scope: Scope) -> None:
         self._session = session
+        self._seen = Seen(scope) if scope.actor is not None else None
+
+    def _bound(self, sql: str, values: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
+        if self._seen is not None:
+            sql, values = self._seen.of(self, sql, values)
+        return translate(sql), bindings(values)
 
     def all(self, sql: LiteralString, **values: object) -> list[Row]:
-        return self._session.execute(translate(sql), bindings(values)).fetchall()
+        return self._session.execute(*self._bound(sql, values)).fetchall()
 
     def one(self, sql: LiteralString, **values: object) -> Row | None:
-        return self._session.execute(translate(sql), bindings(values)).fetchone()
+        return self._session.execute(*self._bound(sql, values)).fetchone()
 
     def final(self, sql: LiteralString, **values: object) -> list[Row]:
-        return self._session.finish(translate(sql), bindings(values)).fetchall()
+        return self._session.finish(*self._bound(sql, values)).fetchall()
 
     def run(self, sql: LiteralString, **values: object) -> int:
-        return self._session.execute(translate(sql), bindings(values)).rowcount
+        return self._session.execute(*self._bound(sql, values)).rowcount
 
     def later(self, sql: LiteralString, **values: object) -> None:
-        self._session.later(translate(sql), bindings(values))
+        self._session.later(*self._bound(sql, values))
 
     def expect(self, sql: LiteralString, **values: object) -> None:
         # Nobody waits for how many rows are changed, so none has to be an error; see _problem.
@@ -121,9 +127,10 @@ class PostgresTx:
             self._session.later(translate(sql), named, many=True)
 
     def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
+        bound = self._bound(sql, values)
         with self._session.named(f"stream{next(_CURSORS)}") as cursor:
             cursor.itersize = 2_000
-            yield from cursor.execute(translate(sql), bindings(values))
+            yield from cursor.execute(*bound)
 
     def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
         distinct = [(id_, list(dict.fromkeys(terms))) for id_, terms in rows]
@@ -280,7 +287,7 @@ class PostgresDatabase:
         with _translated():
             session = Session(self._pool, begin, tries=self._most)
             try:
-                yield PostgresTx(session)
+                yield PostgresTx(session, scope)
                 session.commit()
             finally:
                 session.close()

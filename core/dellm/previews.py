@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 from . import disclosures, exposure_rows, indexing, planning, regenerating
 from .arguments import whole_numbers
+from .database import ASKED, Scope, Tx
 from .errors import InvalidInput
 from .groups import Groups
 from .plan import STRICT, Plan, Reach
@@ -34,6 +35,26 @@ class Selection(TypedDict, total=False):
     corrected: Mapping[int, str]  # the new texts of some of ids=: see Memory.correct
     matched: Sequence[Match]  # of a plan made before; instead of all others
     named: Sequence[int]  # those of them that were not found by what they say
+
+
+def _for_asker(tx: Tx, scope: Scope, plan: Plan) -> Plan:
+    """Return the plan without what is said in records that who asks may not read.
+
+    What was made of somebody's words goes with them, whoever made it, and is counted here.
+    """
+    if scope.asking is None or scope.asking.overseer:
+        return plan
+    rows = tx.all(
+        f"select id from record where ws = :ws and id in :ids and {ASKED}",
+        ws=scope.ws,
+        ids=sorted(plan.entries),
+    )
+    may = {row[0] for row in rows}
+    entries = {
+        id_: one if id_ in may else replace(one, role="", thread=None, excerpt="", governed=None)
+        for id_, one in plan.entries.items()
+    }
+    return replace(plan, entries=entries)
 
 
 class Previews(Groups):
@@ -63,7 +84,7 @@ class Previews(Groups):
         names = regenerating.names(self._engine.rebuilders, on_dependents, mode)
         selector = self._selector(what, selection)
         selector, near = self._with_meaning(selector, wanted=suspects)
-        with self._engine.reading(self.id) as (tx, scope):
+        with self._engine.overseeing.reading(self.id) as (tx, scope):
             plan = planning.make(
                 tx,
                 scope,
@@ -76,6 +97,7 @@ class Previews(Groups):
                 rebuilders=names,
             )
             seen = exposure_rows.of_records(tx, scope.ws, plan.ids, plan.edges)
+            plan = _for_asker(tx, scope, plan)
         return replace(plan, providers=disclosures.disclosed(seen, self._engine.options.providers))
 
     def _selector(self, what: str | None, selection: Selection) -> Selector:

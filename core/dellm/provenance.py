@@ -210,17 +210,20 @@ def ancestors(tx: Tx, ws: int, id_: int) -> list[int]:
 def require_usable(tx: Tx, ws: int, ids: Iterable[int]) -> None:
     """Raise unless every id is a record of the workspace that may be used in a context.
 
-    Raises ContextForgotten for erased or suppressed ones, NotFound for ids that never were.
+    Raises ContextForgotten for erased or suppressed ones, NotFound for ids that never were, and for
+    what the actor may not read.
     """
     wanted = sorted(set(ids))
     rows = tx.all(
-        "select id from record where ws = :ws and id in :ids and status = 0",
+        "select id from record where ws = :ws and id in :ids and status = 0 and audience = 0",
         ws=ws,
         ids=wanted,
     )
     if len(rows) == len(wanted):
         return
     missing = sorted(set(wanted) - {row[0] for row in rows})
+    if tx.one("select 1 from record where ws = :ws and id in :ids and status = 0", ws=ws, ids=missing):
+        raise NotFound("The context names record(s) that are not there to be read.")
     last = tx.one("select last_record from workspace where ws = :ws", ws=ws)
     if missing[0] < 1 or last is None or missing[-1] > last[0]:
         raise NotFound(f"The context names {len(missing)} record(s) this workspace never had.")

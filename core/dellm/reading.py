@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import hiding
-from .database import USABLE, Scope, Tx
+from .database import ASKED, USABLE, Scope, Tx
 from .encoding import encode
 from .errors import InvalidInput, NotFound
 from .records import Record
@@ -25,9 +25,14 @@ def get(tx: Tx, scope: Scope, id_: int, at: int) -> Record:
     return Record.from_row(row, scope.name)
 
 
-def several(tx: Tx, scope: Scope, ids: Sequence[int], at: int | None) -> dict[int, Record]:
-    """Return the records by id; only usable ones, or whatever is stored when `at` is None."""
-    usable = f"and {USABLE}" if at is not None else ""
+def several(
+    tx: Tx, scope: Scope, ids: Sequence[int], at: int | None, *, asked: bool = False
+) -> dict[int, Record]:
+    """Return the records by id; only usable ones, or whatever is stored when `at` is None.
+
+    `asked`: what may not be read by who asks is not there.
+    """
+    usable = f"and {USABLE}" if at is not None else f"and {ASKED}" if asked else ""
     values = {} if at is None else {"at": at}
     rows = tx.all(
         f"select {COLUMNS} from record where ws = :ws and id in :ids {usable}",

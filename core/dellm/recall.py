@@ -28,6 +28,7 @@ from . import (
     verify,
 )
 from . import scan as scanning
+from .actor import Actor
 from .arguments import check_callable, check_text, check_whole, whole_numbers
 from .arguments import texts as checked_texts
 from .database import Filter
@@ -61,8 +62,13 @@ class Recall:
     def root(self) -> Self:
         """This open memory's workspace "default": one object as long as any workspace is in use."""
         if not isinstance(self._engine.root, type(self)):
-            self._engine.root = type(self)(self._engine, "default")
+            self._engine.root = type(self)(self._engine.acting(None), "default")
         return self._engine.root
+
+    @property
+    def actor(self) -> Actor | None:
+        """On whose behalf this memory reads and writes; None for nobody in particular."""
+        return self._engine.actor
 
     @property
     def closed(self) -> bool:

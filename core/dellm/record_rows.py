@@ -9,9 +9,10 @@ from .records import Draft, Record, Status, from_micros, to_micros
 
 INSERT = (
     "insert into record(ws, id, place, thread, kind, role, fid, version, text, payload, metadata, "
-    "subject, purpose, sensitivity, retention_until, status, model, tokens, created_at) values "
+    "subject, purpose, sensitivity, retention_until, status, model, tokens, created_at, audience) values "
     "(:ws, :id, :place, :thread, :kind, :role, :fid, :version, :text, :payload, :metadata, "
-    ":subject, :purpose, :sensitivity, :retention_until, :status, :model, :tokens, :created_at)"
+    ":subject, :purpose, :sensitivity, :retention_until, :status, :model, :tokens, :created_at, "
+    ":audience)"
 )
 
 
@@ -19,7 +20,9 @@ def _encoded(text: str | None) -> str | None:
     return None if text is None else encode(text)
 
 
-def row_of(ws: int, id_: int, draft: Draft, length: int, at: int) -> tuple[object, ...]:
+def row_of(
+    ws: int, id_: int, draft: Draft, length: int, at: int, audience: int = 0
+) -> tuple[object, ...]:
     """Return the values of INSERT, in its order."""
     until = draft.retention_until
     return (
@@ -42,6 +45,7 @@ def row_of(ws: int, id_: int, draft: Draft, length: int, at: int) -> tuple[objec
         _encoded(draft.model),
         length,
         at if draft.created_at is None else to_micros(draft.created_at),
+        audience,
     )
 
 

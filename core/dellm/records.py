@@ -170,7 +170,8 @@ class Draft:
     `copy_of` names a record of the same content; the two then go together. What is `quarantined` is
     out of every read, search and index until it is confirmed: see waiting_room. `retention` names a
     class of the policy, `created_by` and `basis` are words of governance, and `source` is what the
-    caller calls the event that it came from; see governed.
+    caller calls the event that it came from; see governed. `audience` is one of actor.WORDS, None for
+    the narrowest that is useful; a number is one that is there, which no caller from outside says.
     """
 
     text: str = field(repr=False)
@@ -194,6 +195,7 @@ class Draft:
     created_by: str | None = None
     basis: str | None = None
     source: str | None = field(default=None, repr=False)
+    audience: str | int | None = None
 
 
 class Edge(NamedTuple):

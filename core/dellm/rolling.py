@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import provenance, sequences, storing, summary_rows
+from . import audiences, provenance, sequences, storing, summary_rows
 from .database import Scope, Tx
 from .errors import ContextForgotten, StorageError
 from .records import USABLE, Draft, Record
@@ -112,6 +112,7 @@ def _store(
             provenance.require_usable(tx, scope.ws, [seen.record])
         made, numbers = storing.store(tx, scope, [draft], shelf.at)
         _attach(tx, scope, made[0], seen, new, numbers.sequence)
+        audiences.narrow(tx, scope, [made[0].id], numbers.governed)
         kept = keep and seen.last is not None
         if kept:
             _keep(shelf, tx, scope, seen.record)

@@ -21,7 +21,7 @@ from .arguments import (
     check_text,
     whole_numbers,
 )
-from .database import Filter, Scope, Tx, Vector
+from .database import ASKED, Filter, Scope, Tx, Vector
 from .encoding import decode, encode, load_json
 from .errors import InvalidInput, SelectorError
 from .records import Record, Status, to_micros
@@ -190,7 +190,7 @@ def _living(tx: Tx, scope: Scope, ids: Sequence[int]) -> list[int]:
     if not ids:
         return []
     rows = tx.all(
-        "select id from record where ws = :ws and id in :ids order by id",
+        f"select id from record where ws = :ws and id in :ids and {ASKED} order by id",
         ws=scope.ws,
         ids=sorted(set(ids)),
     )
@@ -201,7 +201,7 @@ def _refuse_all(tx: Tx, scope: Scope, selector: Selector, found: Mapping[int, Ma
     weak = selector.guesses or selector.where is not None or selector.keyword is not None
     if selector.everything or not weak or len(found) < 2:
         return
-    row = tx.one("select count(*) from record where ws = :ws", ws=scope.ws)
+    row = tx.one(f"select count(*) from record where ws = :ws and {ASKED}", ws=scope.ws)
     if row is not None and row[0] == len(found):
         raise SelectorError(f"The selector matches all {row[0]} records of the workspace.")
 
@@ -370,7 +370,7 @@ def carriers(
     """Yield the workspace's stored records, of one thread or of the given ids if asked."""
     if ids is not None:
         rows: Iterable[tuple[Any, ...]] = tx.all(
-            f"select {COLUMNS} from record where ws = :ws and id in :ids "
+            f"select {COLUMNS} from record where ws = :ws and id in :ids and {ASKED} "
             "and (cast(:thread as text) is null or thread = :thread) order by id",
             ws=scope.ws,
             ids=sorted(ids),
@@ -378,12 +378,12 @@ def carriers(
         )
     elif thread is not None:
         rows = tx.stream(
-            f"select {COLUMNS} from record where ws = :ws and thread = :thread",
+            f"select {COLUMNS} from record where ws = :ws and thread = :thread and {ASKED}",
             ws=scope.ws,
             thread=encode(thread),
         )
     else:
-        rows = tx.stream(f"select {COLUMNS} from record where ws = :ws", ws=scope.ws)
+        rows = tx.stream(f"select {COLUMNS} from record where ws = :ws and {ASKED}", ws=scope.ws)
     yield from (Carrier(Record.from_row(row, scope.name)) for row in rows)
 
 
@@ -395,7 +395,7 @@ def holding(
     if not tests:
         return
     for id_, text, metadata, subject, payload in tx.stream(
-        "select id, text, metadata, subject, payload from record where ws = :ws "
+        f"select id, text, metadata, subject, payload from record where ws = :ws and {ASKED} "
         "and (cast(:thread as text) is null or thread = :thread)",
         ws=scope.ws,
         thread=None if thread is None else encode(thread),

@@ -132,7 +132,8 @@ def attach_context(
         return None
     base, known = _base(tx, scope, ids, thread, tips, checked_in)
     if checked_in is None:
-        provenance.require_usable(tx, scope.ws, ids[base.length if base else 0 :])
+        known_here = base is not None and scope.actor is None  # another actor may have had it
+        provenance.require_usable(tx, scope.ws, ids[base.length if base and known_here else 0 :])
     if base is None and len(ids) <= DIRECT:
         _write(tx, scope.ws, child, [(pos + 1, one) for pos, one in enumerate(ids)])
         return None

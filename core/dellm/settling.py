@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from . import governing, guarding, sequences, storing
+from . import audiences, governing, guarding, sequences, storing
 from .atom_order import Above, batches, in_order
 from .cells import Atom, Place
 from .database import Tx
@@ -300,6 +300,9 @@ class Settling:
         if desk.governed & governing.ENDS:
             ids = [one.id for one, _ in new if one.id is not None]
             governing.bounded(desk.tx, desk.scope.ws, ids)
+        if desk.governed & governing.AUDIENCES:
+            ids = [one.id for one, _ in new if one.id is not None]
+            audiences.narrow(desk.tx, desk.scope, ids, desk.governed)
 
     def _draft(self, atom: Atom, parents: _Parents) -> Draft:
         draft = atom.draft
@@ -354,7 +357,7 @@ def usable(tx: Tx, ws: int, ids: Iterable[int]) -> set[int]:
     if not listed:
         return set()
     rows = tx.all(
-        "select id from record where ws = :ws and id in :ids and status = 0",
+        "select id from record where ws = :ws and id in :ids and status = 0 and audience = 0",
         ws=ws,
         ids=listed,
     )

@@ -20,7 +20,7 @@ import apsw
 import numpy as np
 
 from . import database, matrix
-from .database import Cleaned, Filter, Row, Scope, Vector
+from .database import Cleaned, Filter, Row, Scope, Seen, Vector
 from .encoding import decode
 from .errors import DatabaseClosed, SchemaError, StorageError
 from .terms import terms as split_terms
@@ -100,21 +100,29 @@ def _translated() -> Iterator[None]:
 class SqliteTx:
     """A transaction on the shared connection; made by SqliteDatabase.transaction only."""
 
-    def __init__(self, connection: apsw.Connection, matrices: matrix.Matrices) -> None:
+    def __init__(
+        self, connection: apsw.Connection, matrices: matrix.Matrices, scope: Scope
+    ) -> None:
         self._connection = connection
         self._matrices = matrices
+        self._seen = Seen(scope) if scope.actor is not None else None
+
+    def _bound(self, sql: str, values: Mapping[str, object]) -> tuple[str, dict[str, Any]]:
+        if self._seen is not None:
+            sql, values = self._seen.of(self, sql, values)
+        return _prepared(sql, values)
 
     def all(self, sql: LiteralString, **values: object) -> list[Row]:
-        return self._connection.execute(*_prepared(sql, values)).fetchall()
+        return self._connection.execute(*self._bound(sql, values)).fetchall()
 
     def one(self, sql: LiteralString, **values: object) -> Row | None:
-        return self._connection.execute(*_prepared(sql, values)).fetchone()
+        return self._connection.execute(*self._bound(sql, values)).fetchone()
 
     def final(self, sql: LiteralString, **values: object) -> list[Row]:
         return self.all(sql, **values)
 
     def run(self, sql: LiteralString, **values: object) -> int:
-        self._connection.execute(*_prepared(sql, values)).fetchall()
+        self._connection.execute(*self._bound(sql, values)).fetchall()
         return self._connection.changes()
 
     def later(self, sql: LiteralString, **values: object) -> None:
@@ -130,7 +138,7 @@ class SqliteTx:
         self._connection.executemany(sql, rows)
 
     def stream(self, sql: LiteralString, **values: object) -> Iterator[Row]:
-        yield from self._connection.execute(*_prepared(sql, values))
+        yield from self._connection.execute(*self._bound(sql, values))
 
     def add_terms(self, ws: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
         self._connection.executemany(
@@ -335,11 +343,11 @@ class SqliteDatabase:
     @contextmanager
     def transaction(
         self,
-        scope: Scope,  # noqa: ARG002 - PostgreSQL binds the connection to it; one SQL file has no roles
+        scope: Scope,
         *,
         write: bool = False,
         durable: bool = False,
-        owner: bool = False,  # noqa: ARG002 - as above
+        owner: bool = False,  # noqa: ARG002 - one SQL file has no roles
     ) -> Iterator[SqliteTx]:
         with self._lock:
             if self._closed:
@@ -350,7 +358,7 @@ class SqliteDatabase:
                 if durable:
                     connection.pragma("synchronous", 2)
                 connection.execute("begin immediate" if write else "begin")
-                yield SqliteTx(connection, self._matrices)
+                yield SqliteTx(connection, self._matrices, scope)
                 connection.execute("commit")
             except apsw.Error as error:
                 problem = _problem(error)

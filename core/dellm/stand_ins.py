@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from . import erasing, provenance, sequences, storing
+from . import audiences, erasing, provenance, sequences, storing
 from .database import Row, Scope, Tx
 from .plan import Plan
 from .records import Edge, Record, Status
@@ -36,6 +36,7 @@ def store(
             _share(tx, scope, records[0], context, numbers.sequence, tips)
         else:  # what a summary is made from is told apart by what is its direct parent
             sequences.attach_surviving(tx, scope.ws, records[0].id, context)
+        audiences.narrow(tx, scope, [records[0].id], numbers.governed)
     for edge in copies:
         if (
             edge.position < 0

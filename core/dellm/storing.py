@@ -7,10 +7,11 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import count
+from itertools import count, repeat
 from operator import attrgetter
 
-from . import governing, guarding, provenance
+from . import audiences, governing, guarding, provenance
+from .actor import WORDS
 from .arguments import check_choice, check_flag, check_mapping, check_text, check_whole
 from .database import Scope, Tx
 from .encoding import encode
@@ -73,9 +74,10 @@ _details = attrgetter(
     "created_by",
     "basis",
     "source",
+    "audience",
     "quarantined",
 )
-_UNSAID = (*(None,) * 14, False)
+_UNSAID = (*(None,) * 15, False)
 
 
 def _check_details(draft: Draft) -> None:
@@ -90,7 +92,7 @@ def _check_details(draft: Draft) -> None:
     ):
         if (value := getattr(draft, name)) is not None:
             check_text(value, f"{name}=")
-    for name, words in (("created_by", CREATORS), ("basis", BASES)):
+    for name, words in (("created_by", CREATORS), ("basis", BASES), ("audience", WORDS)):
         if (word := getattr(draft, name)) is not None:
             check_choice(word, words, f"{name}=")
     for name in ("place", "copy_of"):
@@ -210,6 +212,8 @@ def _store(
     _insert(tx, scope, drafts, split, first, at)
     if numbers.governed & governing.ENDS and any(one.copy_of is not None for one in drafts):
         governing.bounded(tx, scope.ws, list(range(first, first + len(drafts))))
+    if any(one.copy_of is not None for one in drafts):
+        audiences.narrow(tx, scope, list(range(first, first + len(drafts))), numbers.governed)
     made = [record_of(scope.name, id_, draft, moment) for id_, draft in enumerate(drafts, first)]
     return made, numbers
 
@@ -235,9 +239,12 @@ def _insert(
     first: int,
     at: int,
 ) -> int:
+    whom = audiences.ids_for(tx, scope, drafts)
     rows = [
-        row_of(scope.ws, id_, draft, len(found), at)
-        for id_, draft, found in zip(count(first), drafts, split, strict=False)
+        row_of(scope.ws, id_, draft, len(found), at, audience)
+        for id_, draft, found, audience in zip(
+            count(first), drafts, split, whom or repeat(0), strict=False
+        )
     ]
     tx.many(INSERT, rows)
     tx.add_terms(scope.ws, list(enumerate(split, first)))
@@ -245,7 +252,8 @@ def _insert(
         if draft.copy_of is not None:
             provenance.link_copy(tx, scope.ws, id_, draft.copy_of)
     said = [one for one in enumerate(drafts, first) if _governance(one[1]) != _NOTHING]
-    return governing.keep(tx, scope, said) if said else 0
+    bits = governing.AUDIENCES if whom else 0
+    return bits | governing.keep(tx, scope, said) if said else bits
 
 
 _governance = attrgetter("retention_until", "retention", "created_by", "basis", "source")

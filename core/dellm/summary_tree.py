@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
 
-from . import provenance, sequences, storing, summary_rows
+from . import audiences, provenance, sequences, storing, summary_rows
 from .database import Scope, Tx
 from .errors import ContextForgotten, StorageError
 from .records import USABLE, Record
@@ -305,9 +305,10 @@ def _store(
         shelf.expect(tx, scope, tree.stamp)
         provenance.require_usable(tx, scope.ws, sources)
         draft = summary_rows.draft(text, asks, summariser.model, given)
-        made = storing.store(tx, scope, [draft], shelf.at)[0][0]
+        (made,), numbers = storing.store(tx, scope, [draft], shelf.at)
         # As direct parents: as a sequence of their own they would be in the way of the chat's.
         sequences.attach_surviving(tx, scope.ws, made.id, sources)
+        audiences.narrow(tx, scope, [made.id], numbers.governed)
         shelf.drop(tx, scope, stale)
         shelf.name(tx, scope, _name(tree.shape, spot), made.id)
         tree.stamp = shelf.stamp(tx, scope)

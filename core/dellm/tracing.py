@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from . import ledger, sequences, storing
+from . import audiences, ledger, sequences, storing
 from .database import USABLE
 from .engine import Engine
 from .errors import DellmError
@@ -51,6 +51,7 @@ def _store(engine: Engine, workspace: str, chosen: Context, until: int) -> None:
         sequences.attach_context(
             tx, scope, made[0].id, chosen.ids, "", numbers.sequence, engine.tips
         )
+        audiences.narrow(tx, scope, [made[0].id], numbers.governed)
 
 
 def traces(engine: Engine, workspace: str) -> list[Record]:

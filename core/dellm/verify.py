@@ -110,12 +110,35 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
         "governance of what is not there, or that its workspace does not know of",
         "select count(*) from governed g where g.ws = :ws and (not exists"
         " (select 1 from record r where r.ws = :ws and r.id = g.id) or not exists"
-        " (select 1 from workspace w where w.ws = :ws and w.governed >= 2))",
+        " (select 1 from workspace w where w.ws = :ws and w.governed in (2, 3, 6, 7)))",
+    ),
+    (
+        "record(s) of an audience that is not there, or that their workspace does not know of",
+        "select count(*) from record r where r.ws = :ws and r.audience <> 0 and ((r.audience > 0"
+        " and not exists (select 1 from audience a where a.ws = :ws and a.id = r.audience))"
+        " or not exists (select 1 from workspace w where w.ws = :ws and w.governed >= 4))",
+    ),
+    (
+        "record(s) for more than what they were made from is for",
+        "with recursive down(audience, node) as ("
+        " select r.audience, e.child from record r join edge e on e.ws = :ws and e.parent = r.id"
+        " where r.ws = :ws and r.audience <> 0"
+        " union"
+        " select down.audience, e.child from down cross join edge e"
+        " where e.ws = :ws and e.parent = down.node and down.node < 0) "
+        "select count(*) from down join record c on c.ws = :ws and c.id = down.node"
+        " where c.audience >= 0 and not exists (select 1 from audience a"
+        " join audience b on b.ws = :ws and b.id = c.audience"
+        " where a.ws = :ws and a.id = down.audience"
+        " and (a.user_name is null or a.user_name = b.user_name)"
+        " and (a.channel is null or a.channel = b.channel)"
+        " and (a.project is null or a.project = b.project)"
+        " and (a.organisation is null or a.organisation = b.organisation))",
     ),
     (
         "record(s) that end in a workspace that does not know of any",
         "select count(*) from record r where r.ws = :ws and r.retention_until is not null"
-        " and exists (select 1 from workspace w where w.ws = :ws and w.governed in (0, 2))",
+        " and exists (select 1 from workspace w where w.ws = :ws and w.governed in (0, 2, 4, 6))",
     ),
     (
         "workspace(s) that say wrongly whether there are guards",

@@ -30,7 +30,7 @@ class WaitingRoom(Previews):
         with self._engine.reading(self.id) as (tx, scope):
             rows = tx.all(
                 f"select {storing.COLUMNS} from record where ws = :ws and status = :waiting "
-                "and (retention_until is null or retention_until > :at) order by id",
+                "and audience = 0 and (retention_until is null or retention_until > :at) order by id",
                 ws=scope.ws,
                 waiting=int(Status.QUARANTINED),
                 at=self._now(),
@@ -71,7 +71,7 @@ def _withheld(tx: Tx, scope: Scope, ids: Sequence[int]) -> set[int]:
 
 
 def _waits(tx: Tx, scope: Scope, id_: int) -> Record:
-    found = reading.several(tx, scope, [id_], None).get(id_)
+    found = reading.several(tx, scope, [id_], None, asked=True).get(id_)
     waits = found is not None and found.status == Status.QUARANTINED
     if found is None or not waits or id_ in _withheld(tx, scope, [id_]):
         raise NotFound(f"No record with the id {id_} waits for confirmation.")

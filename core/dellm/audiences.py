@@ -1,0 +1,207 @@
+"""Whom records are for, in the database: the rows of audiences, and what is made of records.
+
+A transaction sees what its scope's actor may read: every statement that says `audience = 0` is
+widened to the ids that `visible` returns. See database.Seen and actor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, LiteralString
+
+from .actor import EVERYBODY, NOBODY, Actor, Audience, meet
+from .database import Scope, Tx
+from .encoding import decode, encode
+from .errors import NotFound
+from .governing import AUDIENCES, mark
+from .records import Draft
+
+if TYPE_CHECKING:
+    from .redacting import Version
+
+GLOBAL, CLOSED = 0, -1  # ids without a row: everybody; nobody but an overseer
+
+_NAMES: LiteralString = "user_name, channel, project, organisation"
+
+
+def ids_for(tx: Tx, scope: Scope, drafts: Sequence[Draft]) -> list[int] | None:
+    """Return the audience of each draft that its scope's actor writes; None where all are global.
+
+    Those of what is made of records are narrowed once it has its parents: see narrow.
+    Raises InvalidInput for a word that means nothing for the actor.
+    """
+    actor = scope.actor or NOBODY
+    if actor.usual == "global" and all(one.audience is None for one in drafts):
+        return None
+    known: dict[str | int | None, int] = {}
+    for one in drafts:
+        said = one.audience
+        if said not in known:
+            known[said] = said if isinstance(said, int) else id_of(tx, scope, actor.chosen(said))
+    found = [known[one.audience] for one in drafts]
+    return found if any(found) else None
+
+
+def id_of(tx: Tx, scope: Scope, audience: Audience | None) -> int:
+    """Return the id of an audience, which gets one where it has none; CLOSED for None.
+
+    The caller has locked the workspace.
+    """
+    if audience is None or audience == EVERYBODY:
+        return CLOSED if audience is None else GLOBAL
+    names = dict(
+        zip(("user", "channel", "project", "organisation"), _stored(audience), strict=True)
+    )
+    row = tx.one(
+        "select id from audience where ws = :ws "
+        "and coalesce(user_name, '-') = coalesce(cast(:user as text), '-') "
+        "and (user_name is null) = (cast(:user as text) is null) "
+        "and coalesce(channel, '-') = coalesce(cast(:channel as text), '-') "
+        "and (channel is null) = (cast(:channel as text) is null) "
+        "and coalesce(project, '-') = coalesce(cast(:project as text), '-') "
+        "and (project is null) = (cast(:project as text) is null) "
+        "and coalesce(organisation, '-') = coalesce(cast(:organisation as text), '-') "
+        "and (organisation is null) = (cast(:organisation as text) is null)",
+        ws=scope.ws,
+        **names,
+    )
+    if row is not None:
+        return int(row[0])
+    made = tx.one(
+        f"insert into audience(ws, id, {_NAMES}) "
+        "select cast(:ws as bigint), coalesce(max(id), 0) + 1, cast(:user as text), "
+        "cast(:channel as text), cast(:project as text), cast(:organisation as text) "
+        "from audience where ws = :ws returning id",
+        ws=scope.ws,
+        **names,
+    )
+    mark(tx, scope.ws, AUDIENCES)
+    return CLOSED if made is None else int(made[0])
+
+
+def _stored(audience: Audience) -> tuple[str | None, ...]:
+    return tuple(None if one is None else encode(one) for one in audience.names)
+
+
+def of_ids(tx: Tx, ws: int, ids: Iterable[int]) -> dict[int, Audience | None]:
+    """Return audiences by id; None for the one that is for nobody."""
+    wanted = set(ids)
+    found: dict[int, Audience | None] = {CLOSED: None, GLOBAL: EVERYBODY}
+    if left := sorted(wanted - found.keys()):
+        rows = tx.all(
+            f"select id, {_NAMES} from audience where ws = :ws and id in :ids", ws=ws, ids=left
+        )
+        for id_, *names in rows:
+            found[id_] = Audience(*(None if one is None else decode(one) for one in names))
+    return {one: found.get(one) for one in wanted}
+
+
+def of_records(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, int]:
+    """Return the id of each record's audience."""
+    rows = tx.all(
+        "select id, audience from record where ws = :ws and id in :ids", ws=ws, ids=list(ids)
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def visible(tx: Tx, ws: int, actor: Actor) -> list[int]:
+    """Return the ids of the audiences that an actor is of."""
+    user, channel, project, organisation = _stored(actor.audience)
+    rows = tx.all(
+        "select id from audience where ws = :ws "
+        "and (user_name is null or user_name = cast(:user as text)) "
+        "and (channel is null or channel = cast(:channel as text)) "
+        "and (project is null or project = cast(:project as text)) "
+        "and (organisation is null or organisation = cast(:organisation as text)) order by id",
+        ws=ws,
+        user=user,
+        channel=channel,
+        project=project,
+        organisation=organisation,
+    )
+    return [GLOBAL, *(row[0] for row in rows)]
+
+
+def readable(tx: Tx, scope: Scope, ids: Iterable[int]) -> set[int]:
+    """Return those of the records that the scope's actor may read, as far as that is the question."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return set()
+    rows = tx.all(
+        "select id from record where ws = :ws and id in :ids and audience = 0",
+        ws=scope.ws,
+        ids=wanted,
+    )
+    return {row[0] for row in rows}
+
+
+def require_readable(tx: Tx, scope: Scope, ids: Iterable[int]) -> None:
+    """Raise NotFound where the scope's actor may not read one of the records, as if it were not there."""
+    wanted = set(ids)
+    if hidden := wanted - readable(tx, scope, wanted):
+        raise NotFound(f"The context names {len(hidden)} record(s) that are not there to be read.")
+
+
+def narrow(tx: Tx, scope: Scope, ids: Sequence[int], bits: int) -> None:
+    """Let no record be for more than all that it was made from is for, and its copies.
+
+    `bits` are those of the workspace before it was stored: see governing. The ids are of records
+    that were just stored with all their parents, ascending; the parents are right already, or among
+    them.
+    """
+    if not bits & AUDIENCES:
+        return
+    while ids and _narrowed(tx, scope, ids) and len(ids) > 1:
+        continue
+
+
+def _narrowed(tx: Tx, scope: Scope, ids: Sequence[int]) -> bool:
+    rows = tx.all(
+        "with recursive up(child, node) as ("
+        " select child, parent from edge where ws = :ws and child in :ids"
+        " union"
+        " select up.child, e.parent from up cross join edge e"
+        " where e.ws = :ws and e.child = up.node and up.node < 0) "
+        "select distinct up.child, r.audience from up cross join record r"
+        " where r.ws = :ws and r.id = up.node and r.audience <> 0",
+        ws=scope.ws,
+        ids=list(ids),
+    )
+    if not rows:
+        return False
+    above: dict[int, set[int]] = {}
+    for child, audience in rows:
+        above.setdefault(child, set()).add(audience)
+    own = of_records(tx, scope.ws, sorted(above))
+    known = of_ids(tx, scope.ws, {*own.values(), *(one for some in above.values() for one in some)})
+    changed = {}
+    for child, found in above.items():
+        met = [known[one] for one in {*found, own[child]}]
+        whole = [one for one in met if one is not None]
+        audience = meet(whole) if len(whole) == len(met) else None
+        if (id_ := id_of(tx, scope, audience)) != own[child]:
+            changed[child] = id_
+    tx.many(
+        "update record set audience = :audience where ws = :ws and id = :id",
+        [{"ws": scope.ws, "id": one, "audience": audience} for one, audience in changed.items()],
+    )
+    return bool(changed)
+
+
+def inherited(tx: Tx, ws: int, versions: Mapping[int, Version]) -> dict[int, Version]:
+    """Return the new versions of records, by old id, for whom the old ones were."""
+    known = of_records(tx, ws, list(versions)) if versions else {}
+    return {
+        old: replace(one, draft=replace(one.draft, audience=known[old])) if known.get(old) else one
+        for old, one in versions.items()
+    }
+
+
+def prune(tx: Tx, ws: int) -> int:
+    """Delete the audiences that no record has any more, names and all; return how many."""
+    return tx.run(
+        "delete from audience where ws = :ws and not exists (select 1 from record r "
+        "where r.ws = :ws and r.audience <> 0 and r.audience = audience.id)",
+        ws=ws,
+    )
