@@ -161,6 +161,7 @@ class Settling:
         everything = self._code == EVERYTHING
         plan = self._run.memory.plan(**self._selection)
         if not answering.visible(plan):
+            answering.note_held(self._run.memory, plan)
             return Outcome(SAYS[NOTHING])
         self._plan = plan
         self._question = question(

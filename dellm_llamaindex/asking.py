@@ -212,6 +212,7 @@ class Asking:
         """Return the question for what the plan is now; what to say where nothing is left."""
         plan = self._memory.plan(**selection)
         if not answering.visible(plan):
+            answering.note_held(self._memory, plan)
             return Said(answering.NOTHING)
         question = _question(plan, everything=everything, remark=remark)
         return Said(str(question), question, preview=str(plan))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dellm import InvalidInput, Memory, ModelError, Record, Summary
+from dellm import InvalidInput, Memory, ModelError, Record, Summary, reading
 from dellm.engine import Engine
 
 WORD = re.compile(r"canary\d+x")
@@ -439,11 +439,16 @@ def test_what_is_on_hold_is_not_emptied_by_the_next_version(
 ) -> None:
     say(memory, 1)
     (kept,) = update(memory)
-    with memory._engine.writing(memory.id) as (tx, scope):
-        tx.run("update record set status = 3 where ws = :ws and id = :id", ws=scope.ws, id=kept.id)
+    memory.holds.place(ids=[kept.id], basis="case 1", by="counsel")
     say(memory, 2)
     assert words(update(memory)) == [1, 2]
-    assert words(memory.get(kept.id)) == [1]
+    assert memory.holds.waiting() == [kept.id]
+    with memory._engine.reading(memory.id) as (tx, scope):
+        held = reading.several(tx, scope, [kept.id], None)[kept.id]
+    assert words(held) == [1]
+    assert memory.verify().ok
+    memory.holds.release(1)
+    assert memory.get(kept.id).text == ""
     assert memory.verify().ok
 
 

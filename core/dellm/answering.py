@@ -10,6 +10,7 @@ from typing import Any
 
 from . import consent
 from .consent import Kind
+from .memory import Memory
 from .plan import Plan
 from .previews import Selection
 from .selectors import Match
@@ -62,6 +63,12 @@ def _mapped(value: Mapping[str, Any]) -> Answer:
 def visible(plan: Plan) -> list[int]:
     """Return the records of a plan that somebody could look at; the others hold an agent's state."""
     return [one for one in plan.ids if plan.entries[one].kind != "state"]
+
+
+def note_held(memory: Memory, plan: Plan) -> None:
+    """Let what a request is of wait for the end of the hold that keeps all of it; nobody is shown it."""
+    if plan.held and not plan.ids and not plan.selector.everything:
+        memory.forget(plan, by="human")
 
 
 def visible_matches(plan: Plan) -> list[int]:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from . import consent, wishes
+from . import consent, suggesting, wishes
 from .arguments import check_choice
 from .consent import Answer, Kind
 from .errors import (
@@ -195,12 +195,14 @@ class Assistant:
     def _plan(self, request: Request, at: datetime | int | None) -> Reply:
         """Plan what the request asks, answer what else the turn says, then ask for a yes."""
         wish, plan = self._planned(wishes.wish_of(self.memory, request, self.thread))
+        also = () if wish.total else suggesting.suggested(self.memory, request)
         rest = Reply("")
         if request.rest.strip():
             rest = self._answer(request.rest, _Asked(at, plan.ids if plan else ()))
             wish, plan = self._planned(wish.after([rest.question, rest.answer]))
         if plan is None:
             return _joined(rest, Reply(_nothing(request, wish)))
+        plan = suggesting.with_suggestions(self.memory, plan, also)
         return _joined(rest, self._show(_Pending(wish, plan), _questions(request, wish, plan)))
 
     def _planned(self, wish: Wish) -> tuple[Wish, Plan | None]:
@@ -291,7 +293,8 @@ class Assistant:
             receipt = self.memory.forget(plan, regenerate=reply_with(self.model), by="human")
         except (PlanChanged, NothingMatched):
             return self._moved(replace(waiting, wish=wish, plan=plan))
-        return Reply(f"Forgotten.\n{receipt}", plan=plan, receipt=receipt)
+        done = "Not yet: a hold keeps it." if receipt.level == "held" else "Forgotten."
+        return Reply(f"{done}\n{receipt}", plan=plan, receipt=receipt)
 
     def _moved(self, waiting: _Pending) -> Reply:
         wish, plan = self._planned(waiting.wish)

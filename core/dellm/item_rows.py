@@ -96,6 +96,7 @@ def empty(
     """
     if not ids:
         return
+    ItemVectors.drop(tx, ws, ids)
     kept = holding.replaced(tx, ws, ids, at, holds, receipt)
     ids = [one for one in ids if one not in kept]
     if findable:
@@ -107,7 +108,6 @@ def empty(
         ids=list(ids),
         role=REPLACED,
     )
-    ItemVectors.drop(tx, ws, ids)
 
 
 def _unfind(tx: Tx, ws: int, ids: Sequence[int]) -> None:

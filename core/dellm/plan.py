@@ -199,6 +199,12 @@ class Plan:
         return tuple(sorted({one.id for one in self.matches} | {one.id for one in self.dependents}))
 
     @property
+    def asked(self) -> tuple[Match, ...]:
+        """What matched, whether it goes or is on hold, by id."""
+        held = (one.match for one in self.held if one.match is not None)
+        return tuple(sorted((*self.matches, *held), key=lambda one: one.id))
+
+    @property
     def copies(self) -> tuple[int, ...]:
         """The dependents that hold the same content as what they depend on."""
         return tuple(one.id for one in self.dependents if one.copy)
@@ -296,8 +302,7 @@ class Plan:
         try:
             matches = tuple(map(_match, data["matches"]))
             held = tuple(map(_held, data["held"]))
-            waiting = tuple(one.match for one in held if one.match is not None)
-            every = tuple(sorted((*matches, *waiting), key=lambda one: one.id))
+            every = (*matches, *(one.match for one in held if one.match is not None))
             made = cls(
                 workspace=data["workspace"],
                 mode=data["mode"],
@@ -366,7 +371,7 @@ def _held_json(one: Held) -> dict[str, Any]:
     said: dict[str, Any] = {"id": one.id, "why": one.why}
     if one.match is not None:
         spans = [list(span) for span in one.match.spans]
-        said["match"] = {"id": one.id, "why": one.match.reason, "spans": spans}
+        said |= {"match": {"id": one.id, "why": one.match.reason, "spans": spans}}
     return said
 
 
