@@ -278,6 +278,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "expiry.due": {},
     "expiry.next": {},
     "expiry.sweep": {"most": 1, "scrub": False},
+    "guards.add": {"values": ["a"]},
     "guards.lift": {"receipt": 1},
     "guards.always": {"on": True},
     "exposures.of": {"ids": [1]},

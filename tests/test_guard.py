@@ -49,6 +49,41 @@ def clean(memory: Memory, value: str = "Nia") -> None:
     assert memory.verify().ok
 
 
+# what was named, and nothing holds
+
+
+def test_a_value_that_no_record_holds_is_guarded_all_the_same(memory: Memory) -> None:
+    memory.remember("I live in Rome", thread="t")
+    made = memory.guards.add(["2745", "Nia"])
+    assert made.digests == 3  # of the number its key, too
+    assert memory.guards() == [made]
+    assert memory.remember("Was it 2745, or NIA?").text == f"Was it {MARKER}, or {MARKER}?"
+    assert memory.remember("I moved to Rome in 1990").text == "I moved to Rome in 1990"
+    assert memory.scan("2745", files=False).clean
+    assert memory.verify().ok
+
+
+def test_a_guard_added_by_itself_is_in_the_chain_without_content_and_can_be_lifted(
+    memory: Memory,
+) -> None:
+    made = memory.guards.add("Nia")
+    entry = memory.audit()[-1]
+    assert (entry.action, entry.seq) == ("guard", made.receipt)
+    assert "Nia" not in str(entry)
+    assert memory.guards.lift(made.receipt) == made.digests
+    assert memory.remember("Was it Nia?").text == "Was it Nia?"
+    with pytest.raises(NotFound):
+        memory.guards.lift(made.receipt)
+
+
+@pytest.mark.parametrize("values", [[], "", "?!", ["Nia", " "], 5, [5]])
+def test_what_says_nothing_is_not_guarded(memory: Memory, values: Any) -> None:
+    with pytest.raises(InvalidInput):
+        memory.guards.add(values)
+    assert memory.guards() == []
+    assert memory.audit() == []
+
+
 # what is found again
 
 SPELLINGS: dict[str, list[str]] = {

@@ -398,6 +398,7 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
     "expiry.next": lambda m, _: m.expiry.next(),
     "expiry.sweep": lambda m, _: m.expiry.sweep(),
     "correct": lambda m, _: each(lambda one: m.correct(one, "zanzibar corrected"), IDS),
+    "guards.add": lambda m, _: m.guards.add("a guarded heron"),
     "guards.lift": lambda m, foreign: each(m.guards.lift, (foreign, 1, 99)),
     "guards.always": lambda m, _: m.guards.always(),
     "exposures.note": lambda m, _: m.exposures.note(list(IDS), model="zanzibar/m"),

@@ -45,6 +45,8 @@ VARIANTS = (
     Variant("recogniser", guard=True),
     Variant("recogniser", guard=True, mode="redact"),
     Variant("recogniser", guard=True, mode="redact", offers=True),
+    Variant("recogniser", guard=True, mode="redact", offers=True, anyway=True),
+    Variant("recogniser", guard=True, mode="redact", offers=True, anyway=True, suggested=True),
 )
 SMALL_VARIANTS = (VARIANTS[0], VARIANTS[2], VARIANTS[4], VARIANTS[9])
 SMALL = 2  # episodes of the sample for CI
@@ -67,10 +69,12 @@ NOTES = [
     "said, those that no record holds any more.",
     "Told by labels: the requests are read off the hidden targets (what a perfect recogniser and a yes "
     "would do); all labels: described targets too, as picked from a preview. Told by the recogniser: rules "
-    "alone, a yes to exact matches, a no to guesses.",
+    "alone, a yes to exact matches, a no to guesses; and offers: a yes to the offers after what is said to "
+    "be over, too; and suggestions: the user takes all that is suggested for what a request only describes. "
+    "Guard anyway: the values that a request names are guarded although no record holds them (any more).",
     "A turn's values are forgotten one after the other. Where the first erases a record, or a clause, that "
-    "holds the second too, and no other record does, the second finds nothing, and so is not guarded: "
-    "what is left of named targets beside erasing and clauses, but not beside spans.",
+    "holds the second too, and no other record does, the second finds nothing, and so is not guarded "
+    "unless anyway: what is left of named targets beside erasing and clauses, but not beside spans.",
     "The credentials policy is allow unless a row says redact (the default of a memory), so that nothing "
     "is taken out before anybody asks. Who may ask what (A) is left to access control.",
 ]

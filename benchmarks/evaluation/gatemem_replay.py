@@ -17,8 +17,9 @@ from dellm.embedding import Embedder
 from dellm.errors import NothingMatched, SelectorError
 from dellm.previews import Selection
 from dellm.records import Record
-from dellm.requests import RequestKind, recognise
-from dellm.wishes import wish_of
+from dellm.requests import Request, RequestKind, recognise
+from dellm.suggesting import suggested
+from dellm.wishes import named_in, wish_of
 
 from .gatemem_labels import Due
 from .sets.gatemem import Checkpoint, Episode, Turn
@@ -34,8 +35,10 @@ class Variant:
     `by` says what tells it of a deletion: "nothing"; "labels", the targets that a turn names, off
     the hidden labels; "all labels", the described ones too, as a user would pick them from a
     preview; "recogniser", our own, whose plan is confirmed but for what is only guessed by words or
-    meaning. `offers`: what is said to be over is forgotten, too. `mode` and `unit` as in
-    Memory.forget; `credentials` as in Memory.open.
+    meaning. `offers`: what is said to be over is forgotten, too; `anyway`: the values that a request
+    names are guarded although no record holds them (any more); `suggested`: the user takes what is
+    suggested for a description, too. `mode` and `unit` as in Memory.forget; `credentials` as in
+    Memory.open.
     """
 
     by: str
@@ -44,11 +47,14 @@ class Variant:
     unit: str = "span"
     credentials: str = "allow"
     offers: bool = False
+    anyway: bool = False
+    suggested: bool = False
 
     @property
     def name(self) -> str:
         """What tells it, in words for a table."""
-        return f"{self.by} and offers" if self.offers else self.by
+        more = (("offers", self.offers), ("suggestions", self.suggested))
+        return " and ".join([self.by, *(name for name, taken in more if taken)])
 
     @property
     def way(self) -> str:
@@ -137,17 +143,23 @@ class Agent:
         """Do as dellm.Assistant does with a message: a request is carried out, its rest stored."""
         request = recognise(turn.text)
         if request.kind is RequestKind.FORGET:
-            wish = wish_of(self.memory, request, THREAD)
-            if not wish.total:
-                self._forget([one for one in wish.selections if not _guesses(one)], wish.kept)
+            self._carry_out(request)
             if request.rest.strip():
                 self._say(turn, request.rest)
             return
         said = self._say(turn, turn.text)
         if request.kind is RequestKind.OFFER and self.variant.offers:
-            wish = wish_of(self.memory, request, THREAD, apart=[said.id])
-            if not wish.total:
-                self._forget([one for one in wish.selections if not _guesses(one)], wish.kept)
+            self._carry_out(request, said.id)
+
+    def _carry_out(self, request: Request, *said: int) -> None:
+        wish = wish_of(self.memory, request, THREAD, apart=said)
+        if wish.total:
+            return
+        also = suggested(self.memory, request) if self.variant.suggested else ()
+        ways = [one for one in wish.selections if not _guesses(one)]
+        self._forget([*ways, *(one for one in also if one not in ways)], wish.kept)
+        if self.variant.anyway and (named := named_in(request)):
+            self.memory.guards.add(named)
 
     def _forget(self, ways: Sequence[Selection], kept: Sequence[int] = ()) -> None:
         variant = self.variant

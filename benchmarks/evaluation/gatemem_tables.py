@@ -84,7 +84,7 @@ def _head(variant: Variant) -> Row:
     return {
         "told by": variant.name,
         "deletes by": variant.way,
-        "guard": "yes" if variant.guard else "no",
+        "guard": "anyway" if variant.anyway else "yes" if variant.guard else "no",
         "credentials": variant.credentials,
     }
 

@@ -186,6 +186,11 @@ def keep(
     return len(rows), until
 
 
+def can_keep(scope: Scope, value: str) -> bool:
+    """Whether a value has something by which it could be known again."""
+    return bool(forms_of(scope.secret, value, "value", scope.entering.region))
+
+
 def _rows(scope: Scope, values: Sequence[tuple[str, str]]) -> Iterator[dict[str, object]]:
     for kind, value in values:
         for form in forms_of(scope.secret, value, kind, scope.entering.region):

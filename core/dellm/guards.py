@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from . import guarding, ledger, storing
-from .arguments import check_flag, check_whole
+from .arguments import check_flag, check_iterable, check_text, check_whole
 from .engine import Engine
-from .errors import NotFound
+from .errors import InvalidInput, NotFound
 from .receipts import Receipt
 from .records import from_micros
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The guard of one forget: how many digests it keeps, since when, and until when (None: ever)."""
+    """One guard: its receipt, how many digests it keeps, since when, and until when (None: ever).
+
+    `receipt` is the number of the forget that made it, or of the entry of `guards.add`.
+    """
 
     receipt: int
     digests: int
@@ -44,6 +48,28 @@ class Guards:
             Guard(receipt, count, from_micros(made), None if until is None else from_micros(until))
             for receipt, count, made, until in rows
         ]
+
+    def add(self, values: str | Iterable[str]) -> Guard:
+        """Keep values from coming in from now on, whether or not a record holds them; forget nothing.
+
+        For what a user named in a deletion request and no record holds (any more): a guard of
+        Memory.forget covers only what it takes. Each is known again in its spellings, never as a
+        part of a word. The number in the audit chain stands for a receipt, also for `lift`. Raises
+        InvalidInput where a value has no letter or digit, or none is given.
+        """
+        texts = [values] if isinstance(values, str) else _texts(values)
+        if not texts:
+            raise InvalidInput("There is no value to guard.")
+        with self._engine.writing(self.workspace, durable=True) as (tx, scope):
+            storing.lock(tx, scope.ws)
+            at = self._engine.options.clock()
+            number = ledger.head(tx, scope.ws)[0] + 1
+            if not all(guarding.can_keep(scope, one) for one in texts):
+                raise InvalidInput("A value to guard has no letter or digit.")
+            count, until = guarding.keep(tx, scope, [("value", one) for one in texts], number, at)
+            body = {"receipt": number, "guarded": count, "guarded_until": until}
+            ledger.append(tx, scope.ws, "guard", body, at)
+        return Guard(number, count, from_micros(at), None if until is None else from_micros(until))
 
     def lift(self, receipt: Receipt | int) -> int:
         """Remove the guard of a forget; return how many digests that were.
@@ -75,3 +101,11 @@ class Guards:
                 ws=scope.ws,
                 on=int(on),
             )
+
+
+def _texts(values: Iterable[str]) -> list[str]:
+    check_iterable(values, "values")
+    texts = list(values)
+    for one in texts:
+        check_text(one, "A value to guard")
+    return texts

@@ -63,6 +63,24 @@ def wish_of(memory: Memory, request: Request, thread: str, *, apart: Sequence[in
     return _Finder(memory, thread, tuple(apart), guess=guess).wish(request)
 
 
+def named_in(request: Request) -> tuple[str, ...]:
+    """Return the values that a request names itself, whether or not a record holds them.
+
+    To be guarded (Guards.add) once the user said yes. What they want to keep is none.
+    """
+    found: dict[str, None] = {}
+    for target in request.targets:
+        if target.kind in {"value", "quote"}:
+            found[target.text] = None
+        elif target.kind == "description":
+            name = values.without_pointing(target.text)
+            alone = all(word[:1].isupper() or word[:1].isdigit() for word in name.split())
+            parts = values.named_parts(target.text)
+            found.update(dict.fromkeys([*parts, *([name] if name and alone and not parts else [])]))
+    kept = [one.casefold() for one in request.keep]
+    return tuple(one for one in found if not any(one.casefold() in text for text in kept))
+
+
 def everything() -> Wish:
     """Return the wish for all there is in the workspace."""
     return Wish((Selection(everything=True),), total=True)
@@ -81,7 +99,7 @@ def matched(plans: Iterable[Plan], ids: Iterable[int] | None = None) -> Selectio
     found: dict[int, Match] = {}
     named: set[int] = set()
     for plan in plans:
-        for one in plan.matches:
+        for one in plan.asked:
             found.setdefault(one.id, one)
             if not plan.selector.by_content(one.id):
                 named.add(one.id)
@@ -157,8 +175,9 @@ class _Finder:
         """
         if value := self._first([Selection(description=text)]):
             return [value]
-        if named := self._first(Selection(value=one) for one in values.named_parts(text)):
-            return [named]
+        ways = [[Selection(value=one)] for one in values.named_parts(text)]
+        if named := [way for one in ways if (way := self._first(one))]:
+            return named
         said = self._first(_said(text))
         if said and (name or not guess):
             return [said]
@@ -217,7 +236,7 @@ class _Finder:
 
     def _matched(self, way: Selection) -> set[int]:
         plan = self._memory.plan(suspects=False, **way)
-        return {match.id for match in plan.matches}.difference(self._apart)
+        return {match.id for match in plan.asked}.difference(self._apart)
 
     def _thread_named(self, text: str) -> str:
         """Return the one thread whose name stands in the text, else the conversation's own."""

@@ -18,7 +18,7 @@ _OVER = (
     r"|out of service|out of use|no more|useless|superseded|scrapped|shut down|switched off|defunct)"
 )
 _OVER_NOW = re.compile(
-    rf"(?P<obj>\b(?:that|the|my|our|his|her|their|this|those|these)\b[^,;:]{{1,100}}?) (?:is|are|was|were|has been|have been|got|'s)"
+    rf"(?P<obj>\b(?:that|the|my|our|his|her|their|this|those|these)\b[^,;:]{{1,100}}?) (?:is|are|was|were|has been|have been|got|'s|remains?|stays?)"
     rf"(?: (?:now|all|already|officially|since|finally|just|been|being))* (?:{_OVER}|no longer (?:in use|valid|active|mine|current|used|relevant|needed|correct|true|ours|available|in service)"
     rf"|not (?:valid|active|in use|mine|current|relevant|true) any ?(?:more|longer))\b"
     r"|(?P<obj2>\b(?:that|the|my|our|his|her|their|this)\b[^,;:]{1,100}?) (?:isn'?t|aren'?t|wasn'?t) (?:valid|active|in use|mine|current|relevant|true|needed|used|working|correct)(?: any ?(?:more|longer))\b"
@@ -37,12 +37,26 @@ _GIVEN_AWAY = re.compile(
     r"(?:i (?:shouldn'?t|should not) have (?:told you|mentioned|shared)|i regret (?:telling you|mentioning|sharing))(?: (?:about|that))? (?P<obj>[^,;:.!?]{2,80})"
 )
 _LOGGED = re.compile(
-    r"\A\W*(?:(?:confirmed|done|noted|ok|okay)\W+)?(?:deleted|erased|removed|purged|wiped) "
+    r"\A\W*(?:(?:confirmed|done|noted|ok|okay|logged)\W+)?(?:deleted|erased|removed|purged|wiped|cleared) "
     r"(?![^;.!?]*\b(?:is|are|was|were|remains?|stays?|should|must|means?|will|can|cannot|do|does|did|not|has|have|had)\b)"
     r"(?P<obj>[^;!?]{3,200}?)"
     r"(?= (?:from|at|per|because) |[;.]\s|[;.]?\Z)"
-    r"|\b(?:deletion|delete|erasure|removal) request (?:was |is |has been )?(?:received|recorded|logged|entered|noted|processed)"
-    r"(?: for|:) (?P<obj2>[^;!?]{3,200}?)(?=[;.]\s|[;.]?\Z)"
+    r"|\b(?:deletion|delete|erasure|removal) request (?:was |is |has been )?(?:received|recorded|logged|entered|noted|processed|executed|completed|carried out)"
+    r"(?: for|:)(?: (?:remove|delete|erase))? (?P<obj2>[^;!?]{3,200}?)(?=[;.]\s|[;.]?\Z)"
+)
+# Without "the" or "my" before it, only what is said of a memory tells: no file "is closed" there.
+_GONE_FROM_MEMORY = re.compile(
+    r"(?:\A|[:;]\s+|, (?:and )?)(?P<obj>[^;:.!?]{3,200}?),? (?:(?:was|were|is|are|has been|have been) )?(?:now |fully )?"
+    r"(?:deleted|erased|removed|purged|wiped|cleared) from [\w' -]{0,40}?\b(?:memory|memories|notes|records)\b"
+    r"|(?:\A|[:;]\s+|, (?:and )?)(?P<obj2>[^,;:.!?]{3,80}?) (?:(?:is|are|has been|have been|remains?|stays?) (?:now |fully )?(?:deleted|erased|purged|wiped))\b"
+)
+_TREATED = re.compile(
+    rf"(?P<obj>\b(?:that|the|my|our|his|her|their|this|those|these)\b[^,;:]{{1,100}}?) (?:should|must|is to|are to) be"
+    rf" (?:treated|considered|regarded) as (?:now )?(?:{_OVER}|historical|unavailable)\b"
+)
+_DOING = re.compile(
+    r"\b(?:i|we)(?:'m| am|'re| are)(?: (?:also|now|hereby|just))* (?:deleting|erasing|removing|purging|retiring|wiping) (?P<obj>(?:my|our|the|that|this|those|these)\b[^;:.!?]{2,120})"
+    r"|\A\W*(?:logging|marking|noting|recording) (?P<obj2>[^;:.!?]{2,120}?) as (?:now )?(?:deleted|erased|removed|purged|retired)\b"
 )
 _ASKS = re.compile(
     r"\W*(?:please |can you |could you |hey |and |so )*(?:how|what|where|when|who|why|which|do|does|did|is|are|was|were|can|could|would|will|tell me|show me|if|give me|find|explain|note that)\b"
@@ -52,6 +66,16 @@ _STILL_OPEN = re.compile(
 )
 
 
+_PATTERNS = (
+    _LOGGED,
+    _NO_LONGER,
+    _OVER_NOW,
+    _LEFT,
+    _GIVEN_AWAY,
+    _TREATED,
+    _GONE_FROM_MEMORY,
+    _DOING,
+)
 _OFFERED = frozenset(
     {"account", "accounts", "phone", "subscription", "email", "emails", "contacts"}
 )
@@ -64,7 +88,7 @@ def announced(sentence: Sentence, message: str) -> tuple[Target, ...]:
     """
     if sentence.question or _ASKS.match(sentence.plain):
         return ()
-    for pattern in (_LOGGED, _NO_LONGER, _OVER_NOW, _LEFT, _GIVEN_AWAY):
+    for pattern in _PATTERNS:
         found = pattern.search(sentence.plain)
         if found and not _STILL_OPEN.search(found.group() + sentence.plain[found.end() :]):
             start, end = found.span("obj" if found["obj"] else "obj2")

@@ -211,6 +211,14 @@ def _numbered(case: Case) -> Verdict | None:
     return None if is_task(re.sub(r"#?\d.*", "", case.thing)) else YES
 
 
+_CLOCK = re.compile(r"\d{1,2}:\d\d(?: ?[ap]\.?m)?")
+
+
+def _clock(case: Case) -> Verdict | None:
+    """Accept a mere time where something else is already to be forgotten; alone it is an alarm."""
+    return YES if case.antecedent and _CLOCK.fullmatch(case.thing) else None
+
+
 def _in_memory(case: Case) -> Verdict | None:
     start, end = case.clause.start, case.clause.object_end
     if not MEMORY_PLACE.search(case.sentence.plain[start : end + 60]):
@@ -277,7 +285,7 @@ def _told(case: Case) -> Verdict | None:
 
 
 _CHECKS: tuple[Callable[[Case], Verdict | None], ...] = (
-    _frame, _pronoun, _reported, _numbered, _in_memory, _quote, _idiom, _whole, _told,
+    _frame, _pronoun, _reported, _numbered, _clock, _in_memory, _quote, _idiom, _whole, _told,
 )  # fmt: skip
 
 

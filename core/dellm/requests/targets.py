@@ -58,6 +58,7 @@ VALUE = re.compile(
 _LIST_BREAK = re.compile(
     rf",\s+(?:and|plus|or)\s+|,\s+(?=(?:the|my|our|any|all|his|her|their|every|that|a|an|delete|remove|erase)\s|[+\d{MASK}]|[A-Z])"
     rf"|\s+(?:and|plus|as well as|or)\s+(?=(?:also\s+)?(?:the|my|our|any|all|his|her|their|every|that|delete|remove|erase)\s|[+\d{MASK}]|[A-Z])"
+    rf"|\s+(?:and|plus)\s+(?=(?:(?:exact|old|current|former|earlier)\s+)*(?:phrase|location|place|point|room|alias|extension|code|pin|label|password)\s)"
 )
 
 # "A, b, and c": the comma before the last says that every comma parts two things.
@@ -134,7 +135,7 @@ def targets_of(shown: str, masked: str) -> tuple[str, tuple[Target, ...], bool]:
         return "message_id", kind, not numbers
     if MASK in masked:
         quotes = tuple(Target("quote", text) for text in _quotes(shown, masked) if text)
-        return "quoted", quotes, not quotes
+        return "quoted", (*quotes, *_beside_quotes(shown, masked)), not quotes
     for test in (_thread, _newest, _total):
         found = test(shown, masked)
         if found:
@@ -147,6 +148,16 @@ def _quotes(shown: str, masked: str) -> list[str]:
         shown[found.start() : found.end()].strip("\"'“”„«»‘’「」『』`<>› ‹.,")
         for found in re.finditer(f"{MASK}+", masked)
     ]
+
+
+def _beside_quotes(shown: str, masked: str) -> tuple[Target, ...]:
+    """Return what a list names beside its quotations: "the minute 6:35 AM and the point 'west arcade'"."""
+    parts, start = [], 0
+    for found in _LIST_BREAK.finditer(masked):
+        parts.append((start, found.start()))
+        start = found.end()
+    plain = [(a, b) for a, b in [*parts, (start, len(masked))] if MASK not in masked[a:b]]
+    return tuple(dict.fromkeys(one for a, b in plain for one in parts_of(shown[a:b])))
 
 
 def names_a_message(plain: str) -> bool:

@@ -49,7 +49,7 @@ _GENITIVE: Final = regex.compile(
     rf"(?i)(?:the\s+)?(?P<who>{_OWNER})(?:['’]s|(?<=s)['’])\s+{_ARTICLE}(?P<what>{_PHRASE})"
 )
 _COMPOUND: Final = regex.compile(
-    rf"(?:(?i:the)\s+)?(?P<who>[\p{{Lu}}][\w'’]*(?:\s+[\p{{Lu}}][\w'’]*){{0,3}})\s+(?P<what>{_PHRASE})"
+    rf"(?i:{_ARTICLE})(?P<who>[\p{{Lu}}][\w'’]*(?:\s+[\p{{Lu}}][\w'’]*){{0,3}})\s+(?P<what>{_PHRASE})"
 )
 _STREET: Final = regex.compile(
     r"(?<!\w)[0-9]{1,5}[a-zA-Z]?,?\s+(?:[\p{Lu}][\w'’.\-]*\s+){1,4}"
