@@ -18,15 +18,20 @@ WORDS = ("private", "channel", "user", "project", "organisation", "global")
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Whom a record is for; None does not limit it. The channel NO_CHANNEL is a user alone."""
+    """Whom a record is for; None does not limit it. The channel NO_CHANNEL is a user alone.
+
+    `limits` are what the policy gives to some roles only, as Policy.limits_of names it: who has no
+    role that may read all of these is not of it either.
+    """
 
     user: str | None = None
     channel: str | None = None
     project: str | None = None
     organisation: str | None = None
+    limits: tuple[str, ...] = ()
 
     def holds(self, actor: Actor) -> bool:
-        """Whether an actor is of it; an overseer is of each."""
+        """Whether an actor is of it, but for its limits; an overseer is of each."""
         if actor.overseer:
             return True
         return all(
@@ -45,23 +50,26 @@ class Audience:
             for name, value in zip(_NAMES, self.names, strict=True)
             if value is not None
         ]
+        said += [f"who may read {one}" for one in self.limits]
         return ", ".join(said) or "everybody in the workspace"
 
 
 EVERYBODY = Audience()
-_NAMES = tuple(one.name for one in fields(Audience))
+_NAMES = ("user", "channel", "project", "organisation")
 
 
 def meet(audiences: Iterable[Audience]) -> Audience | None:
     """Return the audience of what is made from what is for all of these; None: it is for nobody."""
     said: list[set[str]] = [set() for _ in _NAMES]
-    for one in audiences:
+    listed = list(audiences)
+    for one in listed:
         for known, value in zip(said, one.names, strict=True):
             if value is not None:
                 known.add(value)
     if any(len(known) > 1 for known in said):
         return None
-    return Audience(*(next(iter(known), None) for known in said))
+    limits = tuple(sorted({limit for one in listed for limit in one.limits}))
+    return Audience(*(next(iter(known), None) for known in said), limits)
 
 
 @dataclass(frozen=True, slots=True)

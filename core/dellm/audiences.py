@@ -6,10 +6,12 @@ widened to the ids that `visible` returns. See database.Seen and actor.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, LiteralString
 
+from . import governing
 from .actor import EVERYBODY, NOBODY, Actor, Audience, meet
 from .database import Scope, Tx
 from .encoding import decode, encode
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 GLOBAL, CLOSED = 0, -1  # ids without a row: everybody; nobody but an overseer
 
-_NAMES: LiteralString = "user_name, channel, project, organisation"
+_NAMES: LiteralString = "user_name, channel, project, organisation, limits"
 
 
 def ids_for(tx: Tx, scope: Scope, drafts: Sequence[Draft]) -> list[int] | None:
@@ -32,15 +34,27 @@ def ids_for(tx: Tx, scope: Scope, drafts: Sequence[Draft]) -> list[int] | None:
     Raises InvalidInput for a word that means nothing for the actor.
     """
     actor = scope.actor or NOBODY
-    if actor.usual == "global" and all(one.audience is None for one in drafts):
+    governed = any(one.retention is not None or one.sensitivity is not None for one in drafts)
+    if actor.usual == "global" and not governed and all(one.audience is None for one in drafts):
         return None
-    known: dict[str | int | None, int] = {}
+    policy = governing.current(tx, scope) if governed else None
+    known: dict[tuple[str | int | None, tuple[str, ...]], int] = {}
+    found = []
     for one in drafts:
-        said = one.audience
+        limits = () if policy is None else policy.limits_of(one)
+        said = (one.audience, limits)
         if said not in known:
-            known[said] = said if isinstance(said, int) else id_of(tx, scope, actor.chosen(said))
-    found = [known[one.audience] for one in drafts]
+            known[said] = _chosen(tx, scope, actor, *said)
+        found.append(known[said])
     return found if any(found) else None
+
+
+def _chosen(
+    tx: Tx, scope: Scope, actor: Actor, said: str | int | None, limits: tuple[str, ...]
+) -> int:
+    if isinstance(said, int):  # of the record in whose place it comes, limits and all
+        return said
+    return id_of(tx, scope, replace(actor.chosen(said), limits=limits))
 
 
 def id_of(tx: Tx, scope: Scope, audience: Audience | None) -> int:
@@ -50,9 +64,8 @@ def id_of(tx: Tx, scope: Scope, audience: Audience | None) -> int:
     """
     if audience is None or audience == EVERYBODY:
         return CLOSED if audience is None else GLOBAL
-    names = dict(
-        zip(("user", "channel", "project", "organisation"), _stored(audience), strict=True)
-    )
+    words = ("user", "channel", "project", "organisation", "limits")
+    names = dict(zip(words, (*_stored(audience), _written(audience)), strict=True))
     row = tx.one(
         "select id from audience where ws = :ws "
         "and coalesce(user_name, '-') = coalesce(cast(:user as text), '-') "
@@ -62,7 +75,8 @@ def id_of(tx: Tx, scope: Scope, audience: Audience | None) -> int:
         "and coalesce(project, '-') = coalesce(cast(:project as text), '-') "
         "and (project is null) = (cast(:project as text) is null) "
         "and coalesce(organisation, '-') = coalesce(cast(:organisation as text), '-') "
-        "and (organisation is null) = (cast(:organisation as text) is null)",
+        "and (organisation is null) = (cast(:organisation as text) is null) "
+        "and coalesce(limits, '') = coalesce(cast(:limits as text), '')",
         ws=scope.ws,
         **names,
     )
@@ -71,8 +85,8 @@ def id_of(tx: Tx, scope: Scope, audience: Audience | None) -> int:
     made = tx.one(
         f"insert into audience(ws, id, {_NAMES}) "
         "select cast(:ws as bigint), coalesce(max(id), 0) + 1, cast(:user as text), "
-        "cast(:channel as text), cast(:project as text), cast(:organisation as text) "
-        "from audience where ws = :ws returning id",
+        "cast(:channel as text), cast(:project as text), cast(:organisation as text), "
+        "cast(:limits as text) from audience where ws = :ws returning id",
         ws=scope.ws,
         **names,
     )
@@ -84,6 +98,10 @@ def _stored(audience: Audience) -> tuple[str | None, ...]:
     return tuple(None if one is None else encode(one) for one in audience.names)
 
 
+def _written(audience: Audience) -> str | None:
+    return json.dumps(audience.limits) if audience.limits else None
+
+
 def of_ids(tx: Tx, ws: int, ids: Iterable[int]) -> dict[int, Audience | None]:
     """Return audiences by id; None for the one that is for nobody."""
     wanted = set(ids)
@@ -92,9 +110,18 @@ def of_ids(tx: Tx, ws: int, ids: Iterable[int]) -> dict[int, Audience | None]:
         rows = tx.all(
             f"select id, {_NAMES} from audience where ws = :ws and id in :ids", ws=ws, ids=left
         )
-        for id_, *names in rows:
-            found[id_] = Audience(*(None if one is None else decode(one) for one in names))
+        for id_, *names, limits in rows:
+            user, channel, project, organisation = map(_text, names)
+            found[id_] = Audience(user, channel, project, organisation, _read(limits))
     return {one: found.get(one) for one in wanted}
+
+
+def _text(stored: str | None) -> str | None:
+    return None if stored is None else decode(stored)
+
+
+def _read(limits: str | None) -> tuple[str, ...]:
+    return () if limits is None else tuple(json.loads(limits))
 
 
 def of_records(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, int]:
@@ -105,22 +132,27 @@ def of_records(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, int]:
     return {row[0]: row[1] for row in rows}
 
 
-def visible(tx: Tx, ws: int, actor: Actor) -> list[int]:
-    """Return the ids of the audiences that an actor is of."""
+def visible(tx: Tx, scope: Scope, actor: Actor) -> list[int]:
+    """Return the ids of the audiences that an actor is of, and whose limits its role may read.
+
+    What a limit is to whom is the policy's to say, as it is now.
+    """
     user, channel, project, organisation = _stored(actor.audience)
     rows = tx.all(
-        "select id from audience where ws = :ws "
+        "select id, limits from audience where ws = :ws "
         "and (user_name is null or user_name = cast(:user as text)) "
         "and (channel is null or channel = cast(:channel as text)) "
         "and (project is null or project = cast(:project as text)) "
         "and (organisation is null or organisation = cast(:organisation as text)) order by id",
-        ws=ws,
+        ws=scope.ws,
         user=user,
         channel=channel,
         project=project,
         organisation=organisation,
     )
-    return [GLOBAL, *(row[0] for row in rows)]
+    limited = any(row[1] is not None for row in rows)
+    may = governing.current(tx, scope).open_limits(actor.role) if limited else frozenset()
+    return [GLOBAL, *(row[0] for row in rows if may.issuperset(_read(row[1])))]
 
 
 def readable(tx: Tx, scope: Scope, ids: Iterable[int]) -> set[int]:

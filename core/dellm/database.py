@@ -64,7 +64,7 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
-Visible = Callable[["Tx", int, Actor], list[int]]
+Visible = Callable[["Tx", "Scope", Actor], list[int]]
 _READ = re.compile(r"\b((?:r\.)?audience) = 0\b")
 _ASKED = re.compile(r"\b(audience) >= -1\b")
 
@@ -102,7 +102,7 @@ class Seen:
     def _ids(self, tx: Tx, actor: Actor) -> list[int]:
         if actor not in self._known:
             found = self._scope.visible
-            self._known[actor] = [0] if found is None else found(tx, self._scope.ws, actor)
+            self._known[actor] = [0] if found is None else found(tx, self._scope, actor)
         return self._known[actor]
 
 

@@ -84,9 +84,11 @@ def _governed(policy: Policy, draft: Draft, at: int, *, again: bool) -> Draft:
     decided = policy.write_of(draft, seen, creator_of(draft))
     if not again:
         decided.require()
+    # What only some may read says so itself: by it reads are filtered.
+    limited = seen.kept is not None and seen.kept.roles is not None
     return replace(
         draft,
-        retention=seen.named,
+        retention=seen.kept.name if seen.kept is not None and limited else seen.named,
         purpose=seen.purpose,
         sensitivity=seen.sensitivity,
         basis=seen.basis,

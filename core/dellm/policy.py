@@ -113,6 +113,7 @@ class Policy:
                 and one.days is None
                 and one.write == "allow"
                 and one.sensitivity is None
+                and one.roles is None
                 and (self.allowed is None or one.name in self.allowed)
                 for one in usual
             )
@@ -198,6 +199,19 @@ class Policy:
             if not open_to(kept.roles, asker.role):
                 return Decision(False, f"{what} {kept.name} is for other roles")
         return Decision(True, "no class or sensitivity keeps it from this role")
+
+    def limits_of(self, draft: Described) -> tuple[str, ...]:
+        """Return what of a record only some roles may read: "class NAME", "sensitivity NAME"."""
+        found = ((what, kept) for kept, what in self._governing(draft) if kept.roles is not None)
+        return tuple(sorted(f"{what} {kept.name}" for what, kept in found))
+
+    def open_limits(self, role: str | None) -> frozenset[str]:
+        """Return the classes and sensitivities that a role may read, named as by limits_of."""
+        said: list[tuple[str, Class | Sensitivity]] = [
+            *(("class", one) for one in self.classes),
+            *(("sensitivity", one) for one in self.sensitivities),
+        ]
+        return frozenset(f"{what} {one.name}" for what, one in said if open_to(one.roles, role))
 
     def closed_to(self, role: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the classes, and the sensitivities, of which a role may read nothing."""

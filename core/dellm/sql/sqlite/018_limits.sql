@@ -1,0 +1,4 @@
+-- What of a record the policy gives to some roles only, and whether memory is switched off.
+
+alter table audience add column limits text;                              -- JSON, see Policy.limits_of
+alter table workspace add column memory_off integer not null default 0;
