@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -103,6 +104,18 @@ def test_what_a_request_adds_is_not_counted_against_what_went() -> None:
     said = replay(every(RUN)[FULL], PERSONAS[0])
     assert (said.gone, said.held) == (0, 30)
     assert len(said.left) == 32
+
+
+@pytest.mark.parametrize("system", [PAPER, OURS, "semantic deletion (0.4)"])
+def test_a_system_says_how_many_messages_it_holds_no_longer(system: str) -> None:
+    made = every(RUN, (0.4,))[system]()
+    for text in PERSONAS[0].statements:
+        made.tell(text)
+    before = made.held()
+    said = made.forget(PERSONAS[0].forget.fact)
+    left = made.held()
+    made.close()
+    assert said == (Counter(before) - Counter(left)).total() > 1
 
 
 def made_up(persona: Persona, *answers: str, left: tuple[str, ...] = ()) -> Replayed:

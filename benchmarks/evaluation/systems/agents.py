@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -127,11 +128,11 @@ class Ours(Agent):
 
     def forget(self, fact: str) -> int:
         """Say the request, answer the question that the agent waits with by yes, count what went."""
-        before = len(self.held())
+        before = self.held()
         self._graph.invoke({"messages": [HumanMessage(forget_request(fact))]}, CONFIG)
         if any(task.interrupts for task in self._graph.get_state(CONFIG).tasks):
             self._graph.invoke(Command(resume=True), CONFIG)
-        return before - len(self.held())
+        return (Counter(before) - Counter(self.held())).total()  # what confirms it stays
 
     def close(self) -> None:
         """Close the memory, which ends with it."""
