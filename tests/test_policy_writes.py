@@ -351,6 +351,20 @@ def test_memory_that_is_switched_off_takes_nothing_in(memory: Memory) -> None:
     memory.remember("said")
 
 
+def test_memory_that_is_switched_off_gives_nothing_to_a_prompt(memory: Memory) -> None:
+    told = memory.remember("Rome", thread="t")
+    memory.index()
+    memory.policies.set(Policy.parse("memory = false"))
+    for by in ("meaning", "keyword"):
+        assert memory.search("Rome", by=by, threshold=-1) == []
+        assert memory.context("Rome", thread="t", by=by, last=5, threshold=-1).ids == []
+    assert memory.history("t") == []
+    assert [one.id for one in memory.export()] == [told.id], "it can still be looked at"
+    assert len(memory.plan("Rome")) == 1, "and be forgotten"
+    memory.policies.set(None)
+    assert memory.search("Rome", by="keyword") != []
+
+
 def test_checkpoints_pass_the_policy_as_well(memory: Memory) -> None:
     memory.policies.set(
         Policy.parse('[[rules]]\nname = "x"\nwhen = { thread = "t" }\nclass = "operational_state"')
@@ -543,7 +557,9 @@ def test_a_class_may_be_erased_by_its_roles_alone(memory: Memory) -> None:
     ]
     memory.forget(ids=[reply.id], scrub=False)
     memory.forget(ids=[free.id], scrub=False)
-    memory.forget(ids=[note.id], by=By("human", "clerk"), scrub=False)
+    with pytest.raises(PolicyRefused):
+        memory.acting(role="guest").forget(ids=[note.id])
+    memory.acting(role="clerk").forget(ids=[note.id], scrub=False)
     memory.forget(ids=[item.id], by="system", scrub=False)
     assert list(memory.export()) == []
     assert memory.verify().ok
@@ -570,6 +586,7 @@ def test_an_export_may_be_for_roles_or_for_nobody(memory: Memory) -> None:
     with pytest.raises(PolicyRefused):
         memory.export()
     assert len(list(memory.export(by=By("human", "auditor")))) == 1
+    assert len(list(memory.acting(role="auditor").export())) == 1
     memory.policies.set(Policy.parse('export = "nobody"'))
     for by in ("admin", "tool", By("human", "auditor")):
         with pytest.raises(PolicyRefused):

@@ -50,6 +50,9 @@ UNSEEN: LiteralString = (
 # With what was dropped from its thread: it may be forgotten, and is in no prompt.
 UNASKED: LiteralString = (
     f"{UNUSABLE} union all select record from hidden where ws = :ws and how = 1 union all {UNSEEN}"
+    # Everything, where memory is switched off.
+    " union all select r.id from workspace w cross join record r"
+    " where w.ws = :ws and w.memory_off = 1 and r.ws = :ws"
 )
 # What a forget by meaning does not find. It finds what is on hold, which then waits.
 UNFOUND: LiteralString = (

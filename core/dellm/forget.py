@@ -115,7 +115,8 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
     if not plan.ids and (number := _refused(tx, scope, plan, terms)) is not None:
         return receipts.read(tx, scope.ws, scope.name, number)
     if plan.mode != "suppress":
-        governing.require_erasable(tx, scope, plan.ids, terms.by or By())
+        role = None if scope.asking is None else scope.asking.role
+        governing.require_erasable(tx, scope, plan.ids, terms.by or By(role=role))
     return carry_out(tx, scope, plan, terms)
 
 

@@ -48,7 +48,7 @@ from .executing import rebuild_and_execute
 from .journal import journal_at
 from .plan import STRICT, Plan, Reach, refuse_others
 from .policy import Policy
-from .policy_values import By, by_of
+from .policy_values import By
 from .previews import Selection
 from .providers import SHIPPED, Providers
 from .records import Context, Draft, Record
@@ -313,7 +313,7 @@ class Memory(Deriving, WaitingRoom):
         SelectorError, StorageError, InvalidInput (a plan together with what it does not say),
         PolicyRefused, which the audit chain then says.
         """
-        asker = None if by is None else by_of(by)
+        asker = None if by is None else policies.asked(self._engine, by)
         if asker is not None:
             self.policies.require("forget", asker)
         if guard is not None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from . import governing, ledger, storing
@@ -46,10 +47,12 @@ class Policies:
             tx.run(
                 "update workspace set policy_text = :text, version = version + 1, "
                 "generation = generation + 1, "
-                "policy = case when cast(:text as text) is null then 0 else version + 1 end "
+                "policy = case when cast(:text as text) is null then 0 else version + 1 end, "
+                "memory_off = :off "
                 "where ws = :ws",
                 ws=scope.ws,
                 text=text,
+                off=int(table is not None and not table["memory"]),
             )
             at = self._engine.options.clock()
             ledger.append(tx, scope.ws, "policy", {"policy": digest}, at)
@@ -61,12 +64,20 @@ class Policies:
         a document or a model never may, whatever the policy. Raises InvalidInput.
         """
         check_choice(action, ACTIONS, "action=")
-        asker = by_of(by)
+        asker = asked(self._engine, by)
         with self._engine.reading(self.workspace):  # a closed memory says so
             decided = may_act(asker)
         if not decided:
             refused(self._engine, self.workspace, action, asker, [])
         decided.require()
+
+
+def asked(engine: Engine, by: By | str | None) -> By:
+    """Return who asks, in the role that the memory acts in where they name none."""
+    found = by_of("human" if by is None else by)
+    if found.role is not None or engine.actor is None:
+        return found
+    return replace(found, role=engine.actor.role)
 
 
 def refused(engine: Engine, workspace: str, action: str, by: By, ids: Sequence[int]) -> None:

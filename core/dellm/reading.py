@@ -64,6 +64,7 @@ def thread(
         "and kind <> 'state' "
         "and (cast(:before as bigint) is null or place < :before) "
         f"and {hiding.among(among)} "
+        "and not exists (select 1 from workspace w where w.ws = :ws and w.memory_off = 1) "
         "order by place desc, id desc limit :last",
         ws=scope.ws,
         thread=encode(name),

@@ -37,7 +37,7 @@ from .encoding import decode, encode
 from .engine import Engine
 from .errors import InvalidInput
 from .policy import Policy
-from .policy_values import By, by_of
+from .policy_values import By
 from .proof import Proof
 from .records import Chosen, Context, Record
 from .selectors import Look
@@ -216,7 +216,7 @@ class Recall:
         itself, which looks through all of it. Raises PolicyRefused, which the audit chain then says,
         where the policy gives nothing out, or not to them.
         """
-        asker = by_of("human" if by is None else by)
+        asker = policies.asked(self._engine, by)
         with policies.refusals(self._engine, self.id, "export", asker):
             with self._engine.reading(self.id) as (tx, scope):
                 policy = governing.current(tx, scope)
