@@ -244,6 +244,22 @@ def test_what_is_forgotten_with_a_guard_does_not_come_in_again(filled):
     assert "555" in data(filled(*again))[0]["text"]
 
 
+def test_a_hold_is_placed_listed_and_released(filled):
+    placed = ("hold", "place", "--basis", "case 4711", "--by", "counsel", "--json")
+    hold = data(filled(*placed, "--ids", "1"))
+    assert (hold["number"], hold["kind"], hold["records"]) == (1, "ids", 1)
+    filled("show", "1", code=NOTHING)
+    assert data(filled("forget", "--ids", "1", "--yes", "--json"))["held"] == [1]
+    listed = data(filled("hold", "list", "--json"))
+    assert (listed["holds"], listed["waiting"]) == ([hold], [1])
+    assert "case 4711" in filled("hold", "list").stdout
+    assert [one["ids"] for one in data(filled("hold", "release", "1", "--json"))] == [[1]]
+    filled("hold", "release", "1", code=NOTHING)
+    assert data(filled("hold", "list", "--released", "--json"))["holds"][0]["released_at"]
+    filled(*placed, code=USAGE)
+    filled(*placed, "--ids", "3", "--everything", code=USAGE)
+
+
 def test_what_waits_is_confirmed_or_rejected(filled, tmp_path):
     with Memory.open(str(tmp_path / "memory.db"), embedder="hashing") as memory:
         memory.remember_many([Draft("maybe ill", quarantined=True), Draft("no", quarantined=True)])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
 
 import pytest
+from raw_tables import connected, rows_of, statement
 
 import dellm
 from dellm import HeldRecord, InvalidInput, Memory, NotFound, erasing, planning
@@ -217,3 +222,151 @@ def test_a_hold_is_of_one_workspace(opened: Callable[..., Memory], url: str) -> 
     assert other.holds() == []
     assert other.forget(ids=[1]).ids == (1, 2, 3)
     assert first.holds()[0].records == 4
+
+
+def test_place_and_forget_at_once_leave_the_record_held_or_gone(
+    memory: Memory, opened: Callable[..., Memory], url: str
+) -> None:
+    other = opened(url).workspace(memory.id)
+    for turn in range(12):
+        id_ = memory.remember(f"thing {turn}").id
+        both = Barrier(2)
+
+        def place(id_: int = id_, both: Barrier = both) -> bool:
+            both.wait()
+            try:
+                other.holds.place(ids=[id_], basis="case 1", by="counsel")
+            except NotFound:
+                return False
+            return True
+
+        def forget(id_: int = id_, both: Barrier = both) -> dellm.Receipt:
+            both.wait()
+            return memory.forget(ids=[id_], scrub=False)
+
+        with ThreadPoolExecutor(2) as pool:
+            placed, receipt = pool.submit(place), pool.submit(forget)
+        assert (receipt.result().ids, receipt.result().held) == (
+            ((), (id_,)) if placed.result() else ((id_,), ())
+        )
+        assert status(memory, id_) == (Status.HELD if placed.result() else None)
+    assert memory.verify().ok
+
+
+def test_a_hold_is_still_there_in_a_backup_that_is_brought_back(
+    sqlite_url: str, tmp_path: Path, opened: Callable[..., Memory]
+) -> None:
+    memory = opened(sqlite_url)
+    told(memory)
+    memory.holds.place(thread="t", basis="case 1", by="counsel")
+    memory.forget(ids=[1])
+    memory.root.close() if hasattr(memory.root, "close") else memory.close()
+    copy = tmp_path / "backup.db"
+    shutil.copy(sqlite_url, copy)
+    again = opened(str(copy))
+    assert [one.number for one in again.holds()] == [1]
+    assert again.holds.waiting() == [1, 2, 3]
+    assert again.forget(ids=[2]).held == (1, 2, 3)  # all of it waits already
+    assert [one.ids for one in again.holds.release(1)] == [(1, 2, 3)]
+    assert [one.id for one in again.export()] == [4]
+
+
+def test_what_is_refused_is_in_the_audit_chain_without_content(memory: Memory, url: str) -> None:
+    canary = "zqxcanary"
+    memory.remember(f"I am {canary}", subject=canary, thread=canary)
+    memory.items.put("store", [dellm.Keep(("a",), "n", dellm.Atom(_value(canary)))])
+    memory.holds.place(subject=canary, basis="case 1", by="counsel")
+    memory.holds.place(everything=True, basis="case 2", by="counsel")
+    memory.forget(canary)
+    memory.items.clear("store")
+    done = {one.action: one.body for one in memory.audit()}
+    assert done["erase"]["held"] == [1, 2]
+    assert done["erase"]["holds"] == [1, 2]
+    memory.holds.release(1)
+    memory.holds.release(2, by="judge")
+    assert [one.body["hold"] for one in memory.audit() if one.action == "release"] == [1, 2]
+    with connected(url) as raw:
+        left = rows_of(raw)
+    assert not [name for name, rows in left.items() if canary in repr(rows)]
+    assert memory.verify().ok
+
+
+def _value(text: str) -> dellm.Draft:
+    return dellm.Draft(text, role="item", kind="state")
+
+
+def test_a_value_that_is_deleted_waits_and_says_so(memory: Memory) -> None:
+    memory.items.put("store", [dellm.Keep(("a",), "n", dellm.Atom(_value("one")))])
+    memory.holds.place(ids=[1], basis="case 1", by="counsel")
+    assert memory.items.clear("store") == 1
+    assert [one.body for one in memory.audit() if one.action == "held"] == [
+        {"ids": [1], "holds": [1]}
+    ]
+    assert memory.items.clear("store") == 0
+    assert memory.holds.waiting() == [1]
+    assert memory.holds.release(1) == []
+    assert memory.items.get("store", [(("a",), "n")]) == [None]
+    assert memory.verify().ok
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "update workspace set holds = 0 where name = 'alex'",
+        "update record set status = 0 where id = 1",
+        "update record set status = 3 where id = 4",
+        "update hold set released_at = 1",
+        "delete from hold",
+        "update hold set upto = 0",
+        "insert into hold_record(ws, id, hold) select ws, 99, 1 from hold",
+        "insert into hold_wait(ws, id, mode, alone, spans, receipt)"
+        " select ws, 4, 'erase', 0, '[]', 0 from hold",
+    ],
+)
+def test_verify_finds_what_holds_and_records_say_otherwise(
+    memory: Memory, url: str, harm: str
+) -> None:
+    told(memory)
+    memory.holds.place(thread="t", basis="case 1", by="counsel")
+    assert memory.verify().ok
+    with connected(url) as raw:
+        statement(raw, harm)
+    assert not memory.verify().ok
+
+
+def test_an_expired_record_on_hold_goes_at_the_release(
+    opened: Callable[..., Memory], url: str
+) -> None:
+    hours = [1]
+    memory = opened(url, clock=lambda: hours[0] * 3_600_000_000)
+    memory.remember("soon over", retention_until=2 * 3_600_000_000)
+    memory.holds.place(ids=[1], basis="case 1", by="counsel")
+    hours[0] = 3
+    assert memory.expiry.sweep().kept == 1
+    entries = len(memory.audit())
+    assert memory.expiry.sweep().kept == 1
+    assert len(memory.audit()) == entries
+    assert [one.ids for one in memory.holds.release(1)] == [(1,)]
+
+
+def test_a_thread_of_calls_stays_whole_while_a_result_is_held(memory: Memory) -> None:
+    memory.remember("My flight is AB123", thread="t")
+    memory.record("ok", context=[1], thread="t")
+    memory.holds.place(ids=[2], basis="case 1", by="counsel")
+    assert memory.forget(ids=[1]).held == (2,)
+    assert memory.context_of(2) == []
+    assert memory.verify().ok
+
+
+def test_a_thread_without_a_hold_asks_nothing_more_of_the_database(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("the holds were read")
+
+    for name in ("covering", "settle", "wait"):
+        monkeypatch.setattr(dellm.holding, name, never)
+    told(memory)
+    memory.context("Paris", thread="t")
+    for text in ("one", "two"):
+        memory.items.put("store", [dellm.Keep(("a",), "n", dellm.Atom(_value(text)))])
