@@ -50,6 +50,7 @@ from dellm import (
     Summaries,
     TaskWrite,
 )
+from dellm.details import Details
 from dellm.errors import (
     ContextForgotten,
     DatabaseClosed,
@@ -63,7 +64,7 @@ from dellm.errors import (
     SelectorError,
     StorageError,
 )
-from dellm.memory import Details, Selection
+from dellm.previews import Selection
 from dellm.records import Draft
 
 SECRET = "zyxcanaryword"

@@ -7,7 +7,7 @@ the actor's. One that names none is the whole workspace.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from .arguments import check_choice, check_flag, check_text
 from .errors import InvalidInput
@@ -28,7 +28,7 @@ class Audience:
     channel: str | None = None
     project: str | None = None
     organisation: str | None = None
-    limits: tuple[str, ...] = ()
+    limits: tuple[str, ...] = field(default=(), kw_only=True)
 
     def holds(self, actor: Actor) -> bool:
         """Whether an actor is of it, but for its limits; an overseer is of each."""
@@ -69,7 +69,7 @@ def meet(audiences: Iterable[Audience]) -> Audience | None:
     if any(len(known) > 1 for known in said):
         return None
     limits = tuple(sorted({limit for one in listed for limit in one.limits}))
-    return Audience(*(next(iter(known), None) for known in said), limits)
+    return Audience(*(next(iter(known), None) for known in said), limits=limits)
 
 
 @dataclass(frozen=True, slots=True)

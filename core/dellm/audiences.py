@@ -112,7 +112,7 @@ def of_ids(tx: Tx, ws: int, ids: Iterable[int]) -> dict[int, Audience | None]:
         )
         for id_, *names, limits in rows:
             user, channel, project, organisation = map(_text, names)
-            found[id_] = Audience(user, channel, project, organisation, _read(limits))
+            found[id_] = Audience(user, channel, project, organisation, limits=_read(limits))
     return {one: found.get(one) for one in wanted}
 
 

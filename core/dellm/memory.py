@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Self, Unpack
 
 from . import (
     audiences,
@@ -40,6 +40,7 @@ from .arguments import (
 )
 from .database import Clock, Scope, Tx, now, open_database, without_password
 from .deriving import Deriving
+from .details import Details
 from .embedding import Embedder, resolve
 from .engine import SCRUB_BELOW, UNCHECKED, Engine, Options
 from .entry import GUARDED, POLICIES, lasting
@@ -54,29 +55,6 @@ from .providers import SHIPPED, Providers
 from .records import Context, Draft, Record
 from .selectors import Selector
 from .waiting_room import WaitingRoom
-
-
-class Details(TypedDict, total=False):
-    """What may be said of a record besides its text; see Draft."""
-
-    thread: str | None
-    kind: str
-    framework_id: str | None
-    version: int
-    payload: bytes | None
-    metadata: dict[str, Any] | None
-    subject: str | None
-    purpose: str | None
-    sensitivity: str | None
-    retention_until: Any
-    created_at: Any
-    model: str | None
-    copy_of: int | None
-    retention: str | None
-    created_by: str | None
-    basis: str | None
-    source: str | None
-    audience: str | None
 
 
 class Memory(Deriving, WaitingRoom):

@@ -13,7 +13,8 @@ from typing import Any, cast
 
 from dellm.assistant import Assistant
 from dellm.errors import ContextForgotten, InvalidInput
-from dellm.memory import Details, Memory
+from dellm.details import Details
+from dellm.memory import Memory
 from dellm.models import Model
 from dellm.systems import Reply
 
