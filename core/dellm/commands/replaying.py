@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from dellm.assistant import Assistant
-from dellm.errors import ContextForgotten, InvalidInput
 from dellm.details import Details
+from dellm.errors import ContextForgotten, InvalidInput
 from dellm.memory import Memory
 from dellm.models import Model
 from dellm.systems import Reply
