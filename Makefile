@@ -42,6 +42,7 @@ bench: $(STAMP)  ## Measure against bare databases and print the tables
 	@$(BIN)/python -m benchmarks.histories
 	@$(BIN)/python -m benchmarks.llamaindex
 	@$(BIN)/python -m benchmarks.derived
+	@$(BIN)/python -m benchmarks.governance
 	@$(BIN)/python -m benchmarks.requests --data ../shared/data
 
 clean:  ## Remove the environment and every cache
