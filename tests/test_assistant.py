@@ -179,6 +179,17 @@ def test_a_blank_message_is_refused(chat):
 # --- forgetting ---
 
 
+def test_what_a_request_describes_is_suggested_and_taken_when_asked_for(memory, quoting):
+    asked = memory.remember("At the desk, ask for Rosa after six.")
+    memory.remember("The gate code is KX-4471.")
+    reply = quoting.send("Forget the gate code KX-4471 and the note about asking for Rosa.")
+    assert reply.pending
+    shown = {*reply.plan.ids, *(one.id for one in reply.plan.suspects)}
+    assert asked.id in shown
+    receipt = quoting.send(f"yes and also {asked.id}").receipt
+    assert asked.id in receipt.ids
+
+
 def test_a_request_is_planned_shown_and_not_stored(memory, quoting, sqlite_url):
     say(quoting, f"My phone number is {PHONE}", "My dog is called Biscuit", "What is my number?")
     before = texts_of(memory)

@@ -130,6 +130,19 @@ def test_the_labels_say_where_a_target_is_due_and_how_it_is_asked_for() -> None:
     assert labels.ways == {"c5": "described"}
 
 
+def test_what_a_request_names_is_guarded_anyway_though_nothing_holds_it() -> None:
+    said = (("resident", "Delete the old keypad code 2745 from memory."), ("guest", "Was it 2745?"))
+    turns = tuple(Turn(f"t{n}", role, role, text) for n, (role, text) in enumerate(said))
+    one = Episode("e2", "household", turns, (replace(PROBE, after=1),))
+    held = {}
+    for anyway in (False, True):
+        variant = Variant("recogniser", guard=True, mode="redact", anyway=anyway)
+        seen = next(replay(one, variant, {}, HashingEmbedder()))
+        assert isinstance(seen, Asked)
+        held[anyway] = [text for text in seen.stored if "2745" in text]
+    assert held == {False: ["Was it 2745?"], True: []}
+
+
 def test_without_a_deletion_every_turn_is_stored_as_it_was_said() -> None:
     assert seen_in(Variant("nothing")).stored == [text for _, text in SAID]
 

@@ -196,6 +196,44 @@ def test_a_turn_with_two_requests_has_both_targets() -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "target"),
+    [
+        ("Reminder: the side door code 7731 remains deleted.", "7731"),
+        ("The entries 7731 and 8842 were cleared from shared memory.", "8842"),
+        ("Removal request executed: remove the spare code KX-19 from memory.", "KX-19"),
+        ("I'm also deleting the old locker pin 6620.", "6620"),
+        ("Marking 6620 as removed.", "6620"),
+        ("The earlier label bay-12 should be treated as historical.", "bay-12"),
+    ],
+)
+def test_more_ways_to_say_that_it_was_deleted_never_delete(message: str, target: str) -> None:
+    request = recognise(message)
+    assert target in {one.text for one in request.targets}
+    assert request.kind is OFFER or "remove" in message
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["I'm removing old tiles in the kitchen.", "Was the door code deleted?", "Marking it as done."],
+)
+def test_what_is_done_to_things_is_no_announcement(message: str) -> None:
+    assert recognise(message).kind is NONE
+
+
+def test_what_stands_beside_a_quotation_is_named_as_well() -> None:
+    request = recognise("Delete my exact minute 7:45 AM and the point 'old mill gate' from memory.")
+    assert {"old mill gate", "my exact minute 7:45 AM"} <= {one.text for one in request.targets}
+
+
+def test_a_mere_time_is_a_target_beside_another_only() -> None:
+    both = recognise(
+        "Delete my sister's note from memory: remove 7:45 AM and remove the mill gate."
+    )
+    assert "7:45 AM" in {one.text for one in both.targets}
+    assert recognise("Delete 7:45 AM.").kind is NONE
+
+
+@pytest.mark.parametrize(
     "message",
     [
         "That code is retired.",

@@ -18,6 +18,11 @@ THREAD = "main"
         ("the old bridge label bridge-44", "bridge-44"),
         ("my alias Iris", "Iris"),
         ("the exact 6:35 PM minute", "6:35 PM"),
+        ("the exact layer 7:45 AM", "7:45 AM"),
+        ("the room 12 note", "room 12"),
+        ("line 415-555-0184 extension 12", "extension 12"),
+        ("the note tin box on the sill", "tin box on the sill"),
+        ("the key location behind the blue bin by the gate", "blue bin by the gate"),
     ],
 )
 def test_what_stands_after_a_noun_for_a_kind_of_thing_is_the_value(
@@ -35,11 +40,22 @@ def test_what_stands_after_a_noun_for_a_kind_of_thing_is_the_value(
         "the name of my sister",
         "my room upstairs",
         "my trip to Rome",
+        "my lunch at 3:00 PM",
+        "my place at home",
         "",
     ],
 )
 def test_a_description_that_names_no_value_gives_none(description: str) -> None:
     assert named_parts(description) == ()
+
+
+def test_each_value_of_a_description_is_named() -> None:
+    assert named_parts("the minute 6:10 PM and exact location north garage ramp") == (
+        "north garage ramp",
+        "6:10 PM",
+    )
+    assert named_parts("the layer 7:45 AM at the old mill gate") == ("7:45 AM", "old mill gate")
+    assert named_parts("the phrase salt and pepper") == ("salt and pepper",)
 
 
 def test_words_that_only_point_are_left_off() -> None:

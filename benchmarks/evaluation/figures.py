@@ -259,7 +259,7 @@ def gatemem(reports: Reports) -> Figure:
         reports["gatemem"].rows,
         lambda row: (
             f"{row['told by']}, {row['deletes by']}"
-            + (", guard" if row["guard"] == "yes" else "")
+            + {"yes": ", guard", "anyway": ", guard anyway"}.get(str(row["guard"]), "")
             + (", credentials redacted" if row["credentials"] == "redact" else "")
         ),
         (
