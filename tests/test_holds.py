@@ -370,3 +370,30 @@ def test_a_thread_without_a_hold_asks_nothing_more_of_the_database(
     memory.context("Paris", thread="t")
     for text in ("one", "two"):
         memory.items.put("store", [dellm.Keep(("a",), "n", dellm.Atom(_value(text)))])
+
+
+def test_what_is_held_cannot_be_put_right_and_the_chain_says_that_it_was_tried(
+    memory: Memory,
+) -> None:
+    told(memory)
+    memory.holds.place(ids=[4], basis="case 1", by="counsel")
+    with pytest.raises(HeldRecord):
+        memory.correct(4, "My cat is Tim")
+    assert memory.holds.waiting() == []
+    assert [one.body for one in memory.audit() if one.action == "held"] == [
+        {"ids": [4], "holds": [1]}
+    ]
+    memory.holds.release(1)
+    assert memory.get(4).text == "My cat is Tom"
+
+
+@pytest.mark.parametrize("by", ["tool", "document", "model", "agent"])
+def test_nothing_is_held_or_released_on_the_word_of_a_tool(memory: Memory, by: str) -> None:
+    told(memory)
+    with pytest.raises(dellm.PolicyRefused):
+        memory.holds.place(ids=[4], basis="case 1", by=by)
+    memory.holds.place(ids=[4], basis="case 1", by="counsel")
+    with pytest.raises(dellm.PolicyRefused):
+        memory.holds.release(1, by=by)
+    assert [one.number for one in memory.holds()] == [1]
+    assert [one.body["action"] for one in memory.audit() if one.action == "refused"] == ["hold"] * 2

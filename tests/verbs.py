@@ -397,7 +397,9 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
     "expiry.due": lambda m, _: m.expiry.due(),
     "expiry.next": lambda m, _: m.expiry.next(),
     "expiry.sweep": lambda m, _: m.expiry.sweep(),
-    "correct": lambda m, _: each(lambda one: m.correct(one, "zanzibar corrected"), IDS),
+    "correct": lambda m, _: each(
+        lambda one: m.correct(one, "zanzibar corrected"), [one for one in IDS if one != 1]
+    ),
     "guards.add": lambda m, _: m.guards.add("a guarded heron"),
     "guards.lift": lambda m, foreign: each(m.guards.lift, (foreign, 1, 99)),
     "guards.always": lambda m, _: m.guards.always(),

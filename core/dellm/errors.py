@@ -97,9 +97,14 @@ class PolicyRefused(DellmError):
 
 
 class HeldRecord(DellmError):
-    """A legal hold keeps what was to be erased."""
+    """A legal hold keeps what was to be erased or put right; `ids` are the records."""
 
     remedy = "Release the hold first: memory.holds() lists them."
+
+    def __init__(self, what: str, *, ids: Sequence[int] = ()) -> None:
+        """Keep which records it is about."""
+        super().__init__(what)
+        self.ids = tuple(ids)
 
 
 class RestoreCheckNeeded(DellmError):

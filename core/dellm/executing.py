@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from . import forget, rebuilding, regenerating, remaking, storing
+from . import forget, holding, rebuilding, regenerating, remaking, storing
 from .database import Scope, Tx
 from .engine import Engine
-from .errors import NothingMatched, PlanChanged
+from .errors import HeldRecord, NothingMatched, PlanChanged
 from .plan import Plan
 from .receipts import Receipt
 
@@ -31,6 +31,11 @@ def rebuild_and_execute(
         return _executed(engine, workspace, planned, terms, sent)
     except (PlanChanged, NothingMatched):
         _note(engine, workspace, terms, sent)
+        raise
+    except HeldRecord as error:
+        with engine.writing(workspace, durable=True) as (tx, scope):
+            storing.lock(tx, scope.ws)
+            holding.note(tx, scope.ws, error.ids, terms.look.at)
         raise
 
 

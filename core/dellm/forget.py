@@ -39,7 +39,7 @@ from . import (
     surviving,
 )
 from .database import Scope, Tx
-from .errors import NothingMatched, PlanChanged
+from .errors import HeldRecord, NothingMatched, PlanChanged
 from .making import Rebuilder
 from .plan import Held, Plan, digest_of
 from .policy_values import By
@@ -97,7 +97,8 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
 
     `version` is the locked workspace's. Raises PlanChanged when the memory no longer gives the
     plan's answer, NothingMatched for an empty plan that was never executed. What a hold keeps waits
-    for its end: a receipt of no record says so, where that is all of it.
+    for its end: a receipt of no record says so, where that is all of it. HeldRecord for one that was
+    to be put right: what it is to say cannot wait.
     """
     if plan.workspace != scope.name:
         raise PlanChanged("The plan is of another workspace.")
@@ -110,13 +111,16 @@ def execute(tx: Tx, scope: Scope, plan: Plan, version: int, terms: Terms) -> Rec
         plan = _again(tx, scope, plan, terms.look)
     if not plan.ids and waited is not None:  # all of it was erased before, and will not come back
         return receipts.read(tx, scope.ws, scope.name, waited)
+    if put_right := [one.id for one in plan.held if one.id in plan.selector.corrected]:
+        raise HeldRecord(f"Record {put_right[0]} is on hold and cannot be changed.", ids=put_right)
     if not plan.ids and not plan.held:
         raise NothingMatched("No record matches.")
     if not plan.ids and (number := _refused(tx, scope, plan, terms)) is not None:
         return receipts.read(tx, scope.ws, scope.name, number)
     if plan.mode != "suppress":
         role = None if scope.asking is None else scope.asking.role
-        governing.require_erasable(tx, scope, plan.ids, terms.by or By(role=role))
+        wanted = [*plan.ids, *(one.id for one in plan.held)]
+        governing.require_erasable(tx, scope, wanted, terms.by or By(role=role))
     return carry_out(tx, scope, plan, terms)
 
 

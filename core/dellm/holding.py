@@ -102,15 +102,22 @@ def why(tx: Tx, ws: int, ids: Collection[int], holds: int) -> dict[int, str]:
 
 def refuse(tx: Tx, ws: int, ids: Sequence[int]) -> None:
     """Raise HeldRecord where one of the records is held: for what is about to erase them."""
-    row = tx.one(
+    rows = tx.all(
         "select r.id from record r where r.ws = :ws and r.id in :ids "
-        f"and (r.status = :held or ({PROTECTED})) limit 1",
+        f"and (r.status = :held or ({PROTECTED})) order by r.id",
         ws=ws,
         ids=list(ids),
         held=int(Status.HELD),
     )
-    if row is not None:
-        raise HeldRecord(f"Record {row[0]} is on hold and cannot be erased.")
+    if rows:
+        held = [row[0] for row in rows]
+        raise HeldRecord(f"Record {held[0]} is on hold and cannot be erased.", ids=held)
+
+
+def note(tx: Tx, ws: int, ids: Sequence[int], at: int) -> None:
+    """Have the audit chain say what was refused, by which holds, where nothing waits of it."""
+    held = {"ids": sorted(ids), "holds": numbers(covering(tx, ws, ids))}
+    ledger.append(tx, ws, "held", held, at)
 
 
 def with_copies(tx: Tx, ws: int, ids: Iterable[int]) -> set[int]:
@@ -181,7 +188,7 @@ def replaced(
         wait(tx, ws, [Waiting(one, REPLACE, True, receipt=receipt) for one in kept])
         settle(tx, ws, kept)
         if not receipt:
-            ledger.append(tx, ws, "held", {"ids": kept, "holds": numbers(covered)}, at)
+            note(tx, ws, kept, at)
     return frozenset(covered)
 
 

@@ -18,6 +18,7 @@ from . import (
     item_rows,
     ledger,
     planning,
+    policies,
     provenance,
     receipts,
     scrub,
@@ -29,6 +30,7 @@ from .database import Row, Scope, Tx
 from .encoding import encode
 from .engine import Engine
 from .errors import InvalidInput, NotFound, StorageError
+from .governance import ASKERS
 from .holding import Waiting
 from .plan import STRICT, depth
 from .receipts import Receipt
@@ -63,7 +65,7 @@ class Holds:
 
     def __init__(self, engine: Engine, workspace: str) -> None:
         """Use Memory.holds instead."""
-        self._engine = engine
+        self._engine = engine.overseeing  # a hold covers what its keeper may not read, too
         self.workspace = workspace
 
     def __call__(self, *, released: bool = False) -> list[Hold]:
@@ -93,11 +95,13 @@ class Holds:
         the workspace. What is there now is out of every read as well; what comes in later under the
         subject or thread stays in use until somebody asks to forget it. `basis` refers to the case,
         and `by` to who asked: short, and without content, since the audit chain keeps them for good.
-        Raises NotFound for an id that is not there, InvalidInput.
+        Raises NotFound for an id that is not there, PolicyRefused (`by` is a tool, a document or a
+        model, whose words are nobody's wish), InvalidInput.
         """
         kind, target = _target(ids, subject, thread, everything)
         _check_reference(basis, "basis=", target)
         _check_reference(by, "by=", target)
+        self._require(by)
         named = [] if ids is None else sorted(set(whole_numbers(ids, "ids=")))
         at = self._engine.options.clock()
         with self._engine.writing(self.workspace, durable=True) as (tx, scope):
@@ -118,11 +122,12 @@ class Holds:
 
         Returns a receipt for each kind of forget that is carried out; none where nothing waited. What
         another hold covers as well stays as it is. The subject or thread that the hold named is not
-        kept. Raises NotFound for a number that is no open hold's, InvalidInput.
+        kept. Raises NotFound for a number that is no open hold's, PolicyRefused, InvalidInput.
         """
         check_whole(number, "The hold's number")
         if by:
             _check_reference(by, "by=", None)
+            self._require(by)
         made: list[Receipt] = []
         with self._engine.writing(self.workspace, durable=True) as (tx, scope):
             forget.lock(tx, scope.ws)
@@ -163,6 +168,11 @@ class Holds:
         """Return the records that somebody asked to forget and that wait for the end of a hold."""
         with self._engine.reading(self.workspace) as (tx, scope):
             return [one.id for one in holding.listed(tx, scope.ws)]
+
+    def _require(self, by: str) -> None:
+        """Raise PolicyRefused for what came out of a tool, a document or a model."""
+        if by in ASKERS:
+            policies.Policies(self._engine, self.workspace).require("hold", by)
 
     def _terms(self, at: int) -> forget.Terms:
         options = self._engine.options
