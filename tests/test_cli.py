@@ -641,3 +641,23 @@ def test_what_has_expired_is_swept(filled, tmp_path):
         memory.remember("the code is 4711", retention_until=1)
     assert data(filled("sweep", "--json"))["gone"] == 1
     assert "0 expired" in filled("sweep", "--no-scrub").stdout
+
+
+# --- remembered, correct, import ---
+
+
+def test_what_is_remembered_is_shown_put_right_and_taken_along(run, tmp_path, monkeypatch):
+    with Memory.open(str(tmp_path / "memory.db"), embedder=None) as memory:
+        memory.remember("lives in Paris", subject="Ann Lee")
+        memory.remember("the rain is loud")
+    assert [one["text"] for one in data(run("remembered", "ann lee", "--json"))] == [
+        "lives in Paris"
+    ]
+    run("correct", "1", "lives in Oslo")
+    assert "lives in Oslo" in run("remembered", "Ann Lee").stdout
+    out = tmp_path / "out"
+    assert data(run("remembered", "--out", out, "--json"))["records"] == 2
+    run("remembered", "Bob", code=NOTHING)
+    monkeypatch.setenv("DELLM_DB", str(tmp_path / "other.db"))
+    assert data(run("import", out, "--json"))["new"] == 2
+    assert data(run("import", out, "--json"))["here"] == 2

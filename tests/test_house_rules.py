@@ -211,7 +211,7 @@ def test_every_statement_names_its_workspace() -> None:
         "record|embedding|sequence|edge|tombstone|ledger|residue|repeat|keyword|"
         "line|label|checkpoint|task_write|ended|item|item_vector|elsewhere|hidden|"
         "fact|fact_end|fact_key|fact_seen|fact_refused|"
-        "outsider|exposure|rebuild_job|rebuild_source|guard|governed|hold|hold_record|hold_wait|audience"
+        "outsider|exposure|rebuild_job|rebuild_source|guard|governed|concerns|hold|hold_record|hold_wait|audience"
     )
     touching = re.compile(rf"\b(?:from|into|update|join)\s+(?:{tables})\b", re.IGNORECASE)
     without = [

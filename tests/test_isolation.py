@@ -56,7 +56,7 @@ SCOPED = (
     *("item", "item_vector", "elsewhere", "hidden"),
     *("fact", "fact_end", "fact_key", "fact_seen", "fact_refused"),
     *("outsider", "exposure"),
-    *("rebuild_job", "rebuild_source", "guard", "governed"),
+    *("rebuild_job", "rebuild_source", "guard", "concerns", "governed"),
     *("hold", "hold_record", "hold_wait", "audience"),
 )
 
@@ -478,7 +478,8 @@ WHOLE_DATABASE = {
     ("sqlite_clean", "insert into keyword(keyword) values ('optimize')"),
     ("sqlite_clean", "insert into keyword(keyword, rowid, terms) values ('delete', 0, 'a')"),
     # a workspace is created by its name, which is unique
-    ("engine", "insert into workspace(name, secret, created_at) values (:name, :secret, :at) "
+    ("engine", "insert into workspace(name, secret, created_at, concerns) "
+     "values (:name, :secret, :at, 1) "
      "on conflict (name) do nothing"),
 }  # fmt: skip
 

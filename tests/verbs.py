@@ -7,7 +7,9 @@ tried against another workspace's content cannot be added unnoticed.
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,7 @@ from dellm import (
     Proposed,
     Receipt,
     Record,
+    Remembered,
     Saying,
     Sources,
     Summaries,
@@ -68,6 +71,7 @@ GROUPS = {
         "guards",
         "holds",
         "expiry",
+        "remembered",
         "policies",
         "items",
         "summaries",
@@ -82,6 +86,7 @@ def public_verbs() -> set[str]:
     grouped |= {f"answers.{name}" for name in dir(Answers) if not name.startswith("_")}
     grouped |= {f"audit.{name}" for name in dir(Audit) if not name.startswith("_")}
     grouped |= {f"expiry.{name}" for name in dir(Expiry) if not name.startswith("_")}
+    grouped |= {f"remembered.{name}" for name in dir(Remembered) if not name.startswith("_")}
     grouped |= {f"items.{name}" for name in dir(Items) if not name.startswith("_")}
     grouped |= {f"elsewhere.{name}" for name in dir(Elsewhere) if not name.startswith("_")}
     grouped |= {f"facts.{name}" for name in dir(Facts) if not name.startswith("_")}
@@ -100,6 +105,18 @@ def attempted(call: Callable[[], object]) -> object:
         return call()
     except DellmError as error:
         return [str(error), repr(error.__cause__), repr(error.__context__)]
+
+
+def exported(memory: Memory) -> object:
+    with tempfile.TemporaryDirectory() as folder:
+        count = memory.remembered.export(f"{folder}/export")
+        return [count, Path(f"{folder}/export").read_text()]
+
+
+def brought(memory: Memory) -> object:
+    with tempfile.TemporaryDirectory() as folder:
+        memory.remembered.export(f"{folder}/export")
+        return str(memory.remembered.bring_back(f"{folder}/export"))
 
 
 def each(call: Callable[[Any], object], arguments: Iterable[Any]) -> list[object]:
@@ -182,6 +199,11 @@ READING: dict[str, Callable[[Memory, Receipt], object]] = {
     "restore_check": lambda m, _: attempted(m.restore_check),
     "governed": lambda m, _: each(m.governed, IDS),
     "policies.current": lambda m, _: m.policies.current(),
+    "remembered.each": lambda m, _: [
+        list(m.remembered.each("zanzibar")),
+        [list(m.remembered.each(thread=one)) for one in THREADS],
+        m.remembered(),
+    ],
     "receipts": lambda m, _: [m.receipts(), m.guards(), m.holds(released=True)],
     "holds.waiting": lambda m, _: m.holds.waiting(),
     "ledger": lambda m, _: m.ledger(),
@@ -397,10 +419,9 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
     "expiry.due": lambda m, _: m.expiry.due(),
     "expiry.next": lambda m, _: m.expiry.next(),
     "expiry.sweep": lambda m, _: m.expiry.sweep(),
-    "correct": lambda m, _: each(
-        lambda one: m.correct(one, "zanzibar corrected"), [one for one in IDS if one != 1]
-    ),
     "guards.add": lambda m, _: m.guards.add("a guarded heron"),
+    "remembered.export": lambda m, _: exported(m),
+    "remembered.bring_back": lambda m, _: brought(m),
     "guards.lift": lambda m, foreign: each(m.guards.lift, (foreign, 1, 99)),
     "guards.always": lambda m, _: m.guards.always(),
     "exposures.note": lambda m, _: m.exposures.note(list(IDS), model="zanzibar/m"),
@@ -419,6 +440,7 @@ WRITING: dict[str, Callable[[Memory, Receipt], object]] = {
         attempted(lambda: m.restore(foreign)),
         m.restore(m.forget(ids=[1], mode="suppress")),
     ],
+    "correct": lambda m, _: each(lambda one: m.correct(one, "zanzibar corrected"), IDS),
     "forget": lambda m, _: [
         attempted(lambda selection=selection: m.forget(**selection))
         for selection in (

@@ -76,7 +76,9 @@ if TYPE_CHECKING:
     from .policies import Policies
     from .policy import Policy, may_act
     from .policy_values import By, Decision, Retention
+    from .portable import Brought
     from .providers import Provider, Providers
+    from .remembered import Known, Remembered
     from .requests import Request, RequestKind, recognise
     from .restoring import Held, Loaded, StoredWrite
     from .summaries import Summaries, Summary
@@ -109,6 +111,8 @@ _LATER = {
     "guards": ("Guard", "Guards"),
     "holds": ("Hold", "Holds"),
     "expiry": ("Expiry", "Swept"),
+    "remembered": ("Known", "Remembered"),
+    "portable": ("Brought",),
     "exposures": ("Exposure", "Exposures", "Queries"),
     "policies": ("Policies",),
     "policy": ("Policy", "may_act"),
@@ -139,6 +143,7 @@ __all__ = [
     "Audience",
     "Audit",
     "Body",
+    "Brought",
     "By",
     "Cell",
     "Checked",
@@ -183,6 +188,7 @@ __all__ = [
     "Item",
     "Items",
     "Keep",
+    "Known",
     "LedgerEntry",
     "Literal",
     "Loaded",
@@ -216,6 +222,7 @@ __all__ = [
     "Rebuilt",
     "Receipt",
     "Record",
+    "Remembered",
     "Reply",
     "Request",
     "RequestKind",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from .errors import InvalidInput
@@ -79,6 +80,13 @@ def texts(values: Iterable[Any], name: str) -> list[str]:
     if not all(isinstance(one, str) for one in listed):
         raise InvalidInput(f"Not everything in {name} is a string.")
     return listed
+
+
+def path_of(value: object, name: str) -> Path:
+    """Return `value` as a path of a file; raise InvalidInput where it is none."""
+    if not isinstance(value, str | Path) or not str(value).strip() or "\0" in str(value):
+        raise InvalidInput(f"{name} is no path.")
+    return Path(value)
 
 
 def check_corrected(value: object, ids: object) -> None:

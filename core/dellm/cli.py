@@ -16,6 +16,7 @@ from dellm.commands import (
     entering,
     forgetting,
     holding,
+    remembered,
     remembering,
     restoring,
     sweeping,
@@ -34,6 +35,7 @@ app = typer.Typer(
 for group in (
     talking,
     remembering,
+    remembered,
     forgetting,
     vouching,
     auditing,

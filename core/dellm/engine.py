@@ -183,8 +183,8 @@ class Engine:
     def _create(self, name: str) -> Scope | None:
         with self.database.transaction(Scope(name, 0), write=True) as tx:
             tx.run(
-                "insert into workspace(name, secret, created_at) "
-                "values (:name, :secret, :at) on conflict (name) do nothing",
+                "insert into workspace(name, secret, created_at, concerns) "
+                "values (:name, :secret, :at, 1) on conflict (name) do nothing",
                 name=encode(name),
                 secret=secrets.token_bytes(32),
                 at=self.options.clock(),

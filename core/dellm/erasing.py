@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import cast
 
-from . import exposure_rows, fact_rows, governed_rows, holding, item_rows, residue, storing
+from . import (
+    concerns,
+    exposure_rows,
+    fact_rows,
+    governed_rows,
+    holding,
+    item_rows,
+    residue,
+    storing,
+)
 from .database import Scope, Tx
 from .encoding import decode, load_json
 from .plan import Plan
@@ -46,6 +55,7 @@ def erase(tx: Tx, scope: Scope, plan: Plan, receipt: int, at: int) -> dict[str, 
         "sequence": kill(tx, ws, dead, at, receipt),
         "fact": fact_rows.erase(tx, ws, ids, {one.id for one in plan.matches}, told),
         "governed": governed_rows.erase(tx, ws, ids),
+        "concerns": concerns.erase(tx, ws, ids),
     }
     _unname(tx, ws, {str(row[3]) for row in gone})
     tx.run(

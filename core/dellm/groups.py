@@ -21,11 +21,13 @@ from .holds import Holds
 from .items import Items
 from .policies import Policies
 from .recall import Recall
+from .remembered import Remembered
 from .summaries import Summaries
 
 if TYPE_CHECKING:
     from .expiry import Forgetter
     from .facts import Keeper
+    from .portable import Exporter
 
 
 class Groups(Recall):
@@ -90,6 +92,11 @@ class Groups(Recall):
     def audit(self) -> Audit:
         """The audit chain of this workspace, and how long it is kept; call it for the entries."""
         return Audit(self._engine, self.id)
+
+    @property
+    def remembered(self) -> Remembered:
+        """What this workspace remembers, about whom and until when; call it for a page of it."""
+        return Remembered(self._engine, self.id, cast("Exporter", self))
 
     @property
     def expiry(self) -> Expiry:

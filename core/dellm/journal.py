@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from .arguments import path_of
 from .errors import InvalidInput, StorageError, UnsupportedHere
 
 START = "dellm-journal/1"
@@ -155,9 +156,7 @@ def journal_at(path: str | Path | None) -> Journal | None:
     """Return the journal at a path, None for none; InvalidInput where no file can be there."""
     if path is None:
         return None
-    if not isinstance(path, str | Path) or not str(path).strip() or "\0" in str(path):
-        raise InvalidInput("journal= is no path.")
-    found = Path(path).absolute()
+    found = path_of(path, "journal=").absolute()
     if found.is_dir() or not found.parent.is_dir():
         raise InvalidInput("journal= is a folder, or in a folder that is not there.")
     return Journal(found)

@@ -222,7 +222,9 @@ def require_usable(tx: Tx, ws: int, ids: Iterable[int]) -> None:
     if len(rows) == len(wanted):
         return
     missing = sorted(set(wanted) - {row[0] for row in rows})
-    if tx.one("select 1 from record where ws = :ws and id in :ids and status = 0", ws=ws, ids=missing):
+    if tx.one(
+        "select 1 from record where ws = :ws and id in :ids and status = 0", ws=ws, ids=missing
+    ):
         raise NotFound("The context names record(s) that are not there to be read.")
     last = tx.one("select last_record from workspace where ws = :ws", ws=ws)
     if missing[0] < 1 or last is None or missing[-1] > last[0]:

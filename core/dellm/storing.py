@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import count, repeat
 from operator import attrgetter
 
-from . import audiences, governing, guarding, provenance
+from . import audiences, concerns, governing, guarding, provenance
 from .actor import WORDS
 from .arguments import check_choice, check_flag, check_mapping, check_text, check_whole
 from .database import Scope, Tx
@@ -251,6 +251,7 @@ def _insert(
     for id_, draft in enumerate(drafts, first):
         if draft.copy_of is not None:
             provenance.link_copy(tx, scope.ws, id_, draft.copy_of)
+    concerns.note(tx, scope, enumerate(drafts, first))
     said = [one for one in enumerate(drafts, first) if _governance(one[1]) != _NOTHING]
     bits = governing.AUDIENCES if whom else 0
     return bits | governing.keep(tx, scope, said) if said else bits
