@@ -434,8 +434,9 @@ def parameters(verb: str) -> list[str]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_wrong_type_in_any_argument_is_an_error_of_ours_or_harmless(
-    memory: Memory, verb: str
+    memory: Memory, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # some take the path of a file to write
     memory.remember("kept", thread="t")
     memory.remember("other", thread="t")
     problems = []
