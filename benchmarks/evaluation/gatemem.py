@@ -40,6 +40,8 @@ VARIANTS = (
     Variant("labels", guard=True),
     Variant("labels", guard=True, mode="redact"),
     Variant("labels", guard=True, mode="redact", unit="clause"),
+    Variant("labels", guard=True, anyway=True),
+    Variant("labels", guard=True, mode="redact", unit="clause", anyway=True),
     Variant("all labels", guard=True, mode="redact"),
     Variant("recogniser"),
     Variant("recogniser", guard=True),
@@ -48,7 +50,7 @@ VARIANTS = (
     Variant("recogniser", guard=True, mode="redact", offers=True, anyway=True),
     Variant("recogniser", guard=True, mode="redact", offers=True, anyway=True, suggested=True),
 )
-SMALL_VARIANTS = (VARIANTS[0], VARIANTS[2], VARIANTS[4], VARIANTS[9])
+SMALL_VARIANTS = (VARIANTS[0], VARIANTS[2], VARIANTS[4], VARIANTS[11])
 SMALL = 2  # episodes of the sample for CI
 NO_MEMORY = re.compile(
     r"\W*(?:i do not|i don't|i cannot|i can't|no (?:such )?(?:record|memory|information))\b",

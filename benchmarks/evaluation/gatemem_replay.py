@@ -136,6 +136,7 @@ class Agent:
     def _delete(self, due: Due) -> None:
         if self.variant.by in {"labels", "all labels"}:
             self._forget([Selection(value=one) for one in due.named])
+            self._guard(due.named)
         if self.variant.by == "all labels":
             self._forget([Selection(value=one) for one in due.described])
 
@@ -158,7 +159,10 @@ class Agent:
         also = suggested(self.memory, request) if self.variant.suggested else ()
         ways = [one for one in wish.selections if not _guesses(one)]
         self._forget([*ways, *(one for one in also if one not in ways)], wish.kept)
-        if self.variant.anyway and (named := named_in(request)):
+        self._guard(named_in(request))
+
+    def _guard(self, named: Sequence[str]) -> None:
+        if self.variant.anyway and named:
             self.memory.guards.add(named)
 
     def _forget(self, ways: Sequence[Selection], kept: Sequence[int] = ()) -> None:
