@@ -595,3 +595,43 @@ def test_an_export_may_be_for_roles_or_for_nobody(memory: Memory) -> None:
     assert [one["by"] for one in refused] == ["human", "admin", "tool", "human"]
     assert {one["action"] for one in refused} == {"export"}
     assert len(memory.plan("Rome")) == 1, "what looks through everything gives nothing out"
+
+
+# the sweep
+
+
+def test_the_end_of_a_source_does_not_reach_what_is_kept_on_its_own(
+    memory: Memory, clock: Clock
+) -> None:
+    short = memory.remember("short", retention="operational_state")
+    other = memory.remember("other")
+    own = memory.record(
+        "decided",
+        context=[short.id, other.id],
+        basis="contract",
+        retention="project_decision",
+    )
+    after_it = memory.record("so be it", context=[own.id])
+    both = memory.record("and this", context=[own.id, short.id])
+    copy = memory.remember("short", copy_of=short.id)
+    clock.at += 8 * DAY
+    swept = memory.expiry.sweep(scrub=False)
+    assert swept.gone == 3
+    assert [one.id for one in memory.export()] == [other.id, own.id, after_it.id]
+    assert {memory.governed(one).status for one in (short.id, both.id, copy.id)} == {"erased"}
+    assert memory.context_of(own.id) == [other.id]
+    receipt = memory.receipts()[-1]
+    assert (receipt.reach, receipt.relaxed, receipt.spared) == ("expiry", True, 2)
+    assert memory.verify().ok
+    memory.forget(ids=[other.id], scrub=False)
+    assert list(memory.export()) == [], "a deletion takes what was made from it, whatever its basis"
+
+
+def test_the_sweep_goes_past_who_may_erase(memory: Memory, clock: Clock) -> None:
+    memory.policies.set(Policy.parse('[classes.note]\ndays = 1\nerase = "nobody"'))
+    note = memory.remember("a note", retention="note")
+    with pytest.raises(PolicyRefused):
+        memory.forget(ids=[note.id])
+    clock.at += 2 * DAY
+    assert memory.expiry.sweep(scrub=False).gone == 1
+    assert memory.ledger()[-1].body["by"] == "system"

@@ -13,23 +13,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from . import provenance
+from . import governing, provenance
 from .arguments import check_callable, check_number, check_whole
 from .engine import Engine
 from .errors import DellmError, InvalidInput, NothingMatched
+from .plan import STRICT, Reach
 from .records import from_micros
 
 if TYPE_CHECKING:
     from .receipts import Receipt
 
 AT_ONCE = 1_000  # expired records that one forget takes
+# All of Dep but what has a basis and a class of its own, and what was made of such records alone.
+EXPIRY = Reach("expiry")
 Progress = Callable[[int, int], object]
 
 
 class Forgetter(Protocol):
     """What a sweep forgets with: a memory."""
 
-    def forget(self, *, ids: list[int], scrub: bool, guard: bool) -> Receipt:
+    def forget(self, *, ids: list[int], reach: Reach, scrub: bool, guard: bool, by: str) -> Receipt:
         """As Memory.forget."""
 
     def scrub(self) -> object:
@@ -160,8 +163,19 @@ class _Sweep:
     def _forget(self, ids: list[int]) -> None:
         if ids:
             with suppress(NothingMatched):  # another sweep was faster, or all are held
-                receipt = self._memory.forget(ids=ids, scrub=False, guard=False)
+                reach = self._reach(ids)
+                receipt = self._memory.forget(
+                    ids=ids, reach=reach, scrub=False, guard=False, by="system"
+                )
                 self.receipts.setdefault(receipt.number, len(receipt))
+
+    def _reach(self, ids: list[int]) -> Reach:
+        """Return how far the end of records reaches: not to what is kept on a basis of its own."""
+        with self._engine.reading(self._workspace) as (tx, scope):
+            nodes = provenance.dependents(tx, scope.ws, ids)
+            edges = provenance.edges_from(tx, scope.ws, nodes)
+            own = governing.on_their_own(tx, scope.ws, ids, nodes, edges)
+        return EXPIRY if own else STRICT
 
     def _origins(self, ids: list[int]) -> list[int]:
         """Return the records that were made from none of the others.

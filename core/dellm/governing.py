@@ -13,13 +13,13 @@ from dataclasses import replace
 from functools import cache
 from typing import LiteralString
 
-from . import governed_rows
+from . import governed_rows, provenance
 from .database import Row, Scope, Tx
 from .errors import PolicyRefused
 from .governance import creator_of
 from .policy import Policy
 from .policy_values import By
-from .records import Draft, Record, from_micros
+from .records import Draft, Edge, Record, from_micros
 
 # Bits of what a workspace says it has: records that end, rows of `governed`, records not for everybody.
 ENDS, GOVERNED, AUDIENCES = 1, 2, 4
@@ -164,6 +164,30 @@ def settled(tx: Tx, scope: Scope, made: Record, bits: int) -> Record:
     for _, until in _bounded(tx, scope.ws, [made.id]) if bits & ENDS else ():
         return replace(made, retention_until=from_micros(until))
     return made
+
+
+def on_their_own(
+    tx: Tx, ws: int, seeds: Sequence[int], nodes: Sequence[int], edges: Sequence[Edge]
+) -> dict[int, str]:
+    """Return the dependents of expired records that are kept on their own, and why.
+
+    They have a basis and a class of their own, or were made of the expired only through such ones.
+    """
+    rows = tx.all(
+        "select id from governed where ws = :ws and id in :ids "
+        "and basis is not null and class is not null",
+        ws=ws,
+        ids=[node for node in nodes if node > 0],
+    )
+    own = {row[0] for row in rows}.difference(seeds)
+    if not own:
+        return {}
+    reached = provenance.shortest_paths(seeds, [edge for edge in edges if edge.child not in own])
+    return {
+        node: "it has a basis and a class of its own" if node in own else "made of what stays"
+        for node in nodes
+        if node > 0 and node not in reached
+    }
 
 
 def bounded(tx: Tx, ws: int, ids: Sequence[int]) -> None:

@@ -35,15 +35,15 @@ EXCERPT = 200  # characters of a record that a plan shows
 class Reach:
     """How far a forget follows G (paper, section III-B).
 
-    "strict": all of Dep(M). "depth": at most `limit` replies away from a match. "influence": only
-    dependents at least a share `limit` of whose own words can come from what goes.
+    "strict": all of Dep(M). "depth": at most `limit` replies away from a match. "influence": only those
+    with a share `limit` of own words that can come from what goes. "expiry": see expiry.EXPIRY.
     """
 
     kind: str = "strict"
     limit: float = 0.0
 
     def __str__(self) -> str:
-        return self.kind if self.kind == "strict" else f"{self.kind}({self.limit:g})"
+        return f"{self.kind}({self.limit:g})" if self.limit or self.kind == "depth" else self.kind
 
     @property
     def relaxed(self) -> bool:
@@ -80,8 +80,8 @@ def influence(threshold: float) -> Reach:
 
 def _reach(kind: str, limit: float) -> Reach:
     """Return the reach of a plan's JSON; InvalidInput where there is no such."""
-    if kind == "strict":
-        return STRICT
+    if kind in {"strict", "expiry"}:
+        return Reach(kind)
     check_choice(kind, ("depth", "influence"), "reach=")
     return influence(limit) if kind == "influence" else depth(int(limit))
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from . import (
     governed,
+    governing,
     holding,
     influences,
     ledger,
@@ -159,6 +160,8 @@ def _spared(
             for node in nodes
             if node > 0 and hops[node] > reach.limit
         }
+    if reach.kind == "expiry":
+        return governing.on_their_own(tx, scope.ws, seeds, nodes, edges)
     if reach.kind == "influence":
         return influences.uninfluenced(tx, scope.ws, seeds, nodes, edges, reach.limit)
     return {}
