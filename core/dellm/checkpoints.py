@@ -194,11 +194,12 @@ class Checkpoints:
             return Standing(reading.generation, stands)
 
     def erased_calls(self, thread: str, calls: Collection[str]) -> set[str]:
-        """Return those of a thread's tool calls whose result was erased."""
+        """Return those of a thread's tool calls whose result was erased, or may not be used now."""
         check_text(thread, "thread=")
         calls = texts(calls, "calls=")
         with self._engine.reading(self.workspace) as (tx, scope):
-            return restoring.erased_calls(tx, scope, thread, calls)
+            at = self._engine.options.clock()
+            return restoring.erased_calls(tx, scope, thread, calls, at)
 
     def threads(self) -> list[str]:
         """Return the threads that have a checkpoint, by name."""

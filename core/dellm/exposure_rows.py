@@ -145,11 +145,28 @@ def leave(tx: Tx, ws: int, ids: Collection[int], dead: Collection[int]) -> None:
     dying = {*ids, *dead}
     replies, rows = _replies(tx, ws, ids), _rows(tx, ws, dead)
     if replies or rows:
-        below = _below(provenance.edges_into(tx, ws, sorted(dying)))
+        edges = provenance.edges_into(tx, ws, sorted(dying))
+        while more := _dead(tx, ws, {one.parent for one in edges} - dying):
+            dying |= more
+            edges = provenance.edges_into(tx, ws, sorted(dying))
+        below = _below(edges)
         left = [node for node in below if node not in dying]
         found = _spread(left, below, replies, rows)
         put(tx, ws, {node: found[node] for node in left if found[node]})
     tx.later("delete from exposure where ws = :ws and node in :nodes", ws=ws, nodes=sorted(dying))
+
+
+def _dead(tx: Tx, ws: int, nodes: Collection[int]) -> set[int]:
+    """Return the sequences that died before, when some of what they held went out of use."""
+    sequences = sorted(node for node in nodes if node < 0)
+    if not sequences:
+        return set()
+    rows = tx.all(
+        "select id from sequence where ws = :ws and id in :ids and dead_at is not null",
+        ws=ws,
+        ids=sequences,
+    )
+    return {row[0] for row in rows}
 
 
 def anew(tx: Tx, ws: int, ids: Collection[int], at: int) -> None:

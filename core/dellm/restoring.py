@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -18,9 +18,10 @@ from . import cells, ledger, provenance, storing
 from .bodies import Body, load_body, pack_id, unpack_id
 from .cells import Place, Stored
 from .database import USABLE, Row, Scope, Tx
-from .encoding import decode, load_json
+from .encoding import decode, encode, load_json
 from .keeping import Kept, Known
 from .naming import Naming
+from .records import ANSWERS
 from .settling import successor
 
 
@@ -333,9 +334,10 @@ def _own(tx: Tx, ws: int, sequence: int) -> list[tuple[int, int]]:
     return [(row[0], row[1]) for row in rows]
 
 
-def erased_calls(tx: Tx, scope: Scope, thread: str, calls: Iterable[str]) -> set[str]:
-    """Return those of a thread's tool calls whose result was erased."""
-    return {
+def erased_calls(tx: Tx, scope: Scope, thread: str, calls: Collection[str], at: int) -> set[str]:
+    """Return those of a thread's tool calls whose result was erased, or may not be used `at` a time."""
+    unused = _unused_answers(tx, scope.ws, thread, at) if calls else set()
+    return unused.intersection(calls) | {
         call
         for call in calls
         if tx.one(
@@ -344,6 +346,19 @@ def erased_calls(tx: Tx, scope: Scope, thread: str, calls: Iterable[str]) -> set
             digest=storing.call_digest(scope, thread, call),
         )
     }
+
+
+def _unused_answers(tx: Tx, ws: int, thread: str, at: int) -> set[str]:
+    """Return the calls of a thread that are answered by what is suppressed, on hold, or the like."""
+    rows = tx.all(
+        # As the index on what is not in use is made: there are few.
+        "select metadata from record where ws = :ws and (status <> 0 or retention_until is not null) "
+        f"and not ({USABLE}) and thread = :thread and kind = 'tool'",
+        ws=ws,
+        thread=encode(thread),
+        at=at,
+    )
+    return {str(load_json(row[0]).get(ANSWERS)) for row in rows}
 
 
 def packed(cid: str) -> bytes:
