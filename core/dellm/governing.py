@@ -97,11 +97,14 @@ def _governed(policy: Policy, draft: Draft, at: int, *, again: bool) -> Draft:
     )
 
 
-def keep(tx: Tx, scope: Scope, drafts: Sequence[tuple[int, Draft]]) -> int:
-    """Keep what drafts that were stored say besides what follows from them; return the bits of it."""
+def keep(tx: Tx, scope: Scope, drafts: Sequence[tuple[int, Draft]], known: int) -> int:
+    """Keep what drafts that were stored say besides what follows from them; return the bits of it.
+
+    `known` are the bits that the workspace says it has already.
+    """
     bits = GOVERNED * governed_rows.insert(tx, scope.ws, drafts)
     bits |= ENDS * any(one.retention_until is not None for _, one in drafts)
-    if bits:
+    if bits & ~known:
         mark(tx, scope.ws, bits)
     return bits
 

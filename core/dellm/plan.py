@@ -43,7 +43,7 @@ class Reach:
     limit: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.kind}({self.limit:g})" if self.limit or self.kind == "depth" else self.kind
+        return f"{self.kind}({self.limit:g})" if self.kind in {"depth", "influence"} else self.kind
 
     @property
     def relaxed(self) -> bool:

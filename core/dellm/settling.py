@@ -287,7 +287,13 @@ class Settling:
             drafts = [self._draft(one, parents) for one, parents in some]
             # What was erased of them was looked for in _find.
             desk.governed |= storing.store_after(
-                desk.tx, desk.scope, drafts, desk.at, desk.last_record, desk.policy
+                desk.tx,
+                desk.scope,
+                drafts,
+                desk.at,
+                desk.last_record,
+                desk.policy,
+                desk.governed,
             )
             for one, _ in some:
                 desk.last_record += 1

@@ -150,12 +150,13 @@ def take_numbers(tx: Tx, ws: int, records: int, tokens: int, found: int) -> Numb
 
 
 def store_after(
-    tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, last: int, policy: int
+    tx: Tx, scope: Scope, drafts: Sequence[Draft], at: int, last: int, policy: int, bits: int
 ) -> int:
     """Store the drafts as the records that follow `last`, the workspace's newest one.
 
-    `policy` is as in Numbers; returns the bits of governing that the workspace has from now on. The caller has locked the workspace, made sure that no framework's object was erased, and let
-    the drafts be screened: see settling, which looks them up in between.
+    `policy` and `bits` are as in Numbers; returns the bits that are new with them. The caller has
+    locked the workspace, made sure that no framework's object was erased, and let the drafts be
+    screened: see settling, which looks them up in between.
     """
     drafts = governing.governed(tx, scope, drafts, policy, at)
     split = _split(drafts)
@@ -167,7 +168,7 @@ def store_after(
         found=_findable(drafts),
         tokens=sum(map(len, split)),
     )
-    return _insert(tx, scope, drafts, split, last + 1, at)
+    return _insert(tx, scope, drafts, split, last + 1, at, bits)
 
 
 def store(
@@ -209,7 +210,7 @@ def _store(
         )
     _refuse_erased(tx, scope, drafts)
     first, moment = numbers.first, from_micros(at)
-    _insert(tx, scope, drafts, split, first, at)
+    _insert(tx, scope, drafts, split, first, at, numbers.governed)
     if numbers.governed & governing.ENDS and any(one.copy_of is not None for one in drafts):
         governing.bounded(tx, scope.ws, list(range(first, first + len(drafts))))
     if any(one.copy_of is not None for one in drafts):
@@ -238,6 +239,7 @@ def _insert(
     split: Sequence[Sequence[str]],
     first: int,
     at: int,
+    known: int,
 ) -> int:
     whom = audiences.ids_for(tx, scope, drafts)
     rows = [
@@ -254,7 +256,7 @@ def _insert(
     concerns.note(tx, scope, enumerate(drafts, first))
     said = [one for one in enumerate(drafts, first) if _governance(one[1]) != _NOTHING]
     bits = governing.AUDIENCES if whom else 0
-    return bits | governing.keep(tx, scope, said) if said else bits
+    return bits | governing.keep(tx, scope, said, known) if said else bits
 
 
 _governance = attrgetter("retention_until", "retention", "created_by", "basis", "source")
