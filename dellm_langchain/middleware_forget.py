@@ -90,7 +90,9 @@ class ForgetMiddleware(MemoryMiddleware):
         if not may_act("human" if captured.around().call is None else "tool"):
             return None
         messages: Sequence[AnyMessage] = state["messages"]
-        if messages and (messages[-1].id or "").startswith(NOTICE):
+        # The request is gone by then: what stands last may be the end of the turn before.
+        question = asked_before(self.run()) if resuming() else None
+        if question is None and messages and (messages[-1].id or "").startswith(NOTICE):
             return {"jump_to": "end"}  # another agent of the graph has ended the turn
         waiting = _unanswered(messages)
         read = [(one, self._request(one)) for one in waiting]
@@ -99,7 +101,6 @@ class ForgetMiddleware(MemoryMiddleware):
             return None
         run = self.run()
         turn = _Turn(run, messages, asked)
-        question = asked_before(run) if resuming() else None
         if question is not None:
             return turn.settled(question)
         old = run.ids_before()

@@ -721,3 +721,28 @@ def test_what_a_forget_leaves_of_the_other_channels_is_what_the_run_returns(
     assert given["structured_response"] == kept["structured_response"]
     assert given["notes"][0] == kept["notes"][0]
     assert "apple" in kept["notes"][0]
+
+
+SECOND = "The blue-heron parcel waits at gate nine"
+
+
+@pytest.mark.parametrize("way", Ways)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_request_right_after_another_is_carried_out_as_well(
+    memory: Memory, way: str, first: bool
+) -> None:
+    """When it is answered, the request is gone: the end of the turn before stands last by then."""
+    graph = agent(memory, k=1)
+    for text in (STATEMENT, SECOND, CONTROL):
+        say(graph, text)
+    for request, answer in ((REQUEST, first), (f'Please forget this: "{SECOND}"', True)):
+        say(graph, request, way=way)
+        assert asked(graph) is not None
+        resume(graph, answer, way=way)
+        assert asked(graph) is None
+    assert texts(graph)[-1].startswith("Forgotten: ")
+    assert left(memory, "heron") == []
+    assert (left(memory) == []) is first
+    say(graph, f'Please forget this: "{CONTROL}"', way=way)
+    resume(graph, False, way=way)
+    assert CONTROL in texts(graph)
