@@ -22,6 +22,7 @@ from .running import MissingData, Run
 # The module of each experiment; it has `run(run: Run) -> Report | list[Report]`.
 EXPERIMENTS: dict[str, str] = {
     "gatemem": "benchmarks.evaluation.gatemem",
+    "tables": "benchmarks.evaluation.tables",
     "semantic": "benchmarks.evaluation.semantic",
     "ablation": "benchmarks.evaluation.ablation",
     "residue": "benchmarks.evaluation.residue",
