@@ -96,7 +96,7 @@ def test_what_comes_in_later_stays_in_use_until_somebody_asks(memory: Memory) ->
 
 def test_under_two_holds_a_record_waits_for_both(memory: Memory) -> None:
     told(memory)
-    memory.holds.place(subject="Ann", basis="case 1", by="counsel")
+    memory.holds.place(subject=" ann", basis="case 1", by="counsel")
     memory.holds.place(everything=True, basis="case 2", by="counsel")
     assert memory.plan(ids=[1]).held[0].why == "on hold 1, 2"
     memory.forget(ids=[1])

@@ -59,6 +59,7 @@ def hold(memory: Memory, url: str, kind: str) -> int | None:
         with connected(url) as raw:
             for id_ in found:
                 statement(raw, "update record set subject = ? where id = ?", "Ann", id_)
+            statement(raw, "update workspace set concerns = 0")  # as of an older version
         return memory.holds.place(subject="Ann", **about).number
     if kind.startswith("workspace"):
         return memory.holds.place(everything=True, **about).number

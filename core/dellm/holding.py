@@ -26,7 +26,8 @@ _STRONGEST = ("erase", REPLACE, "redact", "suppress")
 _COVERS: LiteralString = (
     "h.ws = :ws and h.released_at is null and (h.kind = 'workspace' "
     "or (h.kind = 'thread' and h.target = r.thread) "
-    "or (h.kind = 'subject' and h.target = r.subject) "
+    "or (h.kind = 'subject' and exists (select 1 from concerns c where c.ws = :ws "
+    "and c.key = h.key and c.record = r.id)) "
     "or exists (select 1 from hold_record x where x.ws = :ws and x.id = r.id and x.hold = h.id))"
 )
 # Whether it does not only keep `r` from being erased: `r` was there before it.

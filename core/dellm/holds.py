@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from . import (
+    concerns,
     erasing,
     forget,
     holding,
@@ -91,8 +92,7 @@ class Holds:
     ) -> Hold:
         """Keep records from being erased by anybody until the hold is released; return it.
 
-        One of `ids`, a `subject`, a `thread` (each as it was given to remember) or `everything` in
-        the workspace. What is there now is out of every read as well; what comes in later under the
+        One of `ids`, a `subject` (whatever its case), a `thread` or `everything` in the workspace. What is there now is out of every read as well; what comes in later under the
         subject or thread stays in use until somebody asks to forget it. `basis` refers to the case,
         and `by` to who asked: short, and without content, since the audit chain keeps them for good.
         Raises NotFound for an id that is not there, PolicyRefused (`by` is a tool, a document or a
@@ -218,14 +218,18 @@ def _write(
 ) -> int:
     row = tx.one("select coalesce(max(id), 0) + 1 from hold where ws = :ws", ws=scope.ws)
     number = 1 if row is None else int(row[0])
+    about = target if kind == "subject" else None
+    if about is not None and concerns.missing(tx, scope.ws):
+        concerns.complete(tx, scope)
     tx.run(
-        "insert into hold(ws, id, kind, target, basis, placed_by, placed_at, upto) "
-        "select ws, :number, :kind, :target, :basis, :by, :at, last_record from workspace "
+        "insert into hold(ws, id, kind, target, key, basis, placed_by, placed_at, upto) "
+        "select ws, :number, :kind, :target, :key, :basis, :by, :at, last_record from workspace "
         "where ws = :ws",
         ws=scope.ws,
         number=number,
         kind=kind,
         target=None if target is None else encode(target),
+        key=None if about is None else concerns.key_of(scope, about),
         basis=basis,
         by=by,
         at=at,
@@ -293,7 +297,7 @@ def _end(tx: Tx, scope: Scope, number: int, at: int) -> list[int]:
     _row(tx, scope, number)
     covered = holding.covered_by(tx, scope.ws, number)
     tx.run(
-        "update hold set released_at = :at, target = null where ws = :ws and id = :number",
+        "update hold set released_at = :at, target = null, key = null where ws = :ws and id = :number",
         ws=scope.ws,
         number=number,
         at=at,

@@ -175,7 +175,7 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
     (
         "released hold(s) that still say what they were of",
         "select count(*) from hold h where h.ws = :ws and h.released_at is not null"
-        " and h.target is not null",
+        " and (h.target is not null or h.key is not null)",
     ),
     (
         "checkpoint(s) of a line that is not there",
