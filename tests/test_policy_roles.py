@@ -169,3 +169,22 @@ def test_its_owner_can_forget_it_without_a_role(hiring: Memory, url: str) -> Non
     with connected(url) as raw:
         assert CANARY not in str(rows_of(raw)["audience"])
     assert hiring.verify().ok
+
+
+def test_projects_read_each_others_records_only_where_the_policy_says_so(memory: Memory) -> None:
+    one, two = memory.acting(project="one"), memory.acting(project="two")
+    plan = one.remember("ship in May")
+    assert not _reads(two, plan.id)
+    assert memory.verify().ok
+    memory.policies.set(Policy.parse("cross_project = true"))
+    assert _reads(two, plan.id)
+    assert two.search("May", by="keyword")[0].record.id == plan.id
+    assert not _reads(memory, plan.id), "who is in no project reads none's"
+    assert not _reads(memory.acting(user="eve"), plan.id)
+    reply = two.record("then we wait", context=[plan.id])
+    assert _reads(two, reply.id)
+    memory.policies.set(None)
+    assert _reads(two, reply.id)
+    assert not _reads(one, reply.id)
+    assert not _reads(two, plan.id)
+    assert memory.verify().ok

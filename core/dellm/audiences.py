@@ -135,14 +135,15 @@ def of_records(tx: Tx, ws: int, ids: Sequence[int]) -> dict[int, int]:
 def visible(tx: Tx, scope: Scope, actor: Actor) -> list[int]:
     """Return the ids of the audiences that an actor is of, and whose limits its role may read.
 
-    What a limit is to whom is the policy's to say, as it is now.
+    What a limit is to whom is the policy's to say, as it is now, and whether those who act in one
+    project are of another's audiences.
     """
     user, channel, project, organisation = _stored(actor.audience)
     rows = tx.all(
-        "select id, limits from audience where ws = :ws "
+        "select id, limits, project from audience where ws = :ws "
         "and (user_name is null or user_name = cast(:user as text)) "
         "and (channel is null or channel = cast(:channel as text)) "
-        "and (project is null or project = cast(:project as text)) "
+        "and (project is null or cast(:project as text) is not null) "
         "and (organisation is null or organisation = cast(:organisation as text)) order by id",
         ws=scope.ws,
         user=user,
@@ -150,9 +151,18 @@ def visible(tx: Tx, scope: Scope, actor: Actor) -> list[int]:
         project=project,
         organisation=organisation,
     )
-    limited = any(row[1] is not None for row in rows)
-    may = governing.current(tx, scope).open_limits(actor.role) if limited else frozenset()
-    return [GLOBAL, *(row[0] for row in rows if may.issuperset(_read(row[1])))]
+    if not any(row[1] is not None or row[2] not in {None, project} for row in rows):
+        return [GLOBAL, *(row[0] for row in rows)]
+    policy = governing.current(tx, scope)
+    may = policy.open_limits(actor.role)
+    return [
+        GLOBAL,
+        *(
+            id_
+            for id_, limits, of in rows
+            if may.issuperset(_read(limits)) and (policy.cross_project or of in {None, project})
+        ),
+    ]
 
 
 def readable(tx: Tx, scope: Scope, ids: Iterable[int]) -> set[int]:
@@ -212,6 +222,8 @@ def _narrowed(tx: Tx, scope: Scope, ids: Sequence[int]) -> bool:
         met = [known[one] for one in {*found, own[child]}]
         whole = [one for one in met if one is not None]
         audience = meet(whole) if len(whole) == len(met) else None
+        if audience is None and len(whole) == len(met):
+            audience = _across_projects(tx, scope, known[own[child]], whole)
         if (id_ := id_of(tx, scope, audience)) != own[child]:
             changed[child] = id_
     tx.many(
@@ -219,6 +231,18 @@ def _narrowed(tx: Tx, scope: Scope, ids: Sequence[int]) -> bool:
         [{"ws": scope.ws, "id": one, "audience": audience} for one, audience in changed.items()],
     )
     return bool(changed)
+
+
+def _across_projects(
+    tx: Tx, scope: Scope, own: Audience | None, all_: Sequence[Audience]
+) -> Audience | None:
+    """Return the audience of what is made in one project from what is another's, None for nobody.
+
+    Where the policy lets projects read each other's records it is for the project it is made in.
+    """
+    if own is None or not governing.current(tx, scope).cross_project:
+        return None
+    return meet([own, *(replace(one, project=own.project) for one in all_)])
 
 
 def inherited(tx: Tx, ws: int, versions: Mapping[int, Version]) -> dict[int, Version]:

@@ -132,7 +132,8 @@ _CHECKS: tuple[tuple[str, LiteralString], ...] = (
         " where a.ws = :ws and a.id = down.audience"
         " and (a.user_name is null or a.user_name = b.user_name)"
         " and (a.channel is null or a.channel = b.channel)"
-        " and (a.project is null or a.project = b.project)"
+        # A policy may let what is made in one project use what is another's.
+        " and (a.project is null or b.project is not null)"
         " and (a.organisation is null or a.organisation = b.organisation))",
     ),
     (
