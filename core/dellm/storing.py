@@ -197,16 +197,22 @@ def _store(
     split = _split(drafts)
     tokens, findable = sum(map(len, split)), _findable(drafts)
     numbers = take_numbers(tx, scope.ws, len(drafts), tokens, findable)
-    looked_at = governing.governed(tx, scope, drafts, numbers.policy, at, again=again)
-    if numbers.guards or looked_at is not drafts:
-        drafts = guarding.screened(tx, scope, looked_at, numbers.guards, at, again=again)
+    drafts = governing.governed(tx, scope, drafts, numbers.policy, at, again=again)
+    if numbers.guards:
+        drafts = guarding.screened(tx, scope, drafts, numbers.guards, at, again=again)
         split = _split(drafts)
+    else:  # the text is as it was, and may wait by now
+        split = [
+            found if _may_be_found(one) else [] for one, found in zip(drafts, split, strict=True)
+        ]
+    more = (_findable(drafts) - findable, sum(map(len, split)) - tokens)
+    if any(more):
         tx.run(
             "update workspace set documents = documents + :found, tokens = tokens + :tokens "
             "where ws = :ws",
             ws=scope.ws,
-            found=_findable(drafts) - findable,
-            tokens=sum(map(len, split)) - tokens,
+            found=more[0],
+            tokens=more[1],
         )
     _refuse_erased(tx, scope, drafts)
     first, moment = numbers.first, from_micros(at)
