@@ -71,7 +71,7 @@ _FIELDS = "r.text, f.since, f.until, f.confidence"
 _SAME = (
     f"select f.record, {_FIELDS}, r.subject, r.kind from fact f "
     "join record r on r.ws = f.ws and r.id = f.record where f.ws = {ws} and f.shown = 1 "
-    "and r.status in (0, 3) and {asked} and f.since <= {day} and f.until{plus} > {day} "
+    "and r.status = 0 and {asked} and f.since <= {day} and f.until{plus} > {day} "
     "order by f.since, f.record"
 )
 _PLAIN = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,10 +13,11 @@ import pytest
 from raw_tables import connected, rows_of, statement
 
 import dellm
-from dellm import HeldRecord, InvalidInput, Memory, NotFound, erasing, planning
+from dellm import HeldRecord, InvalidInput, Memory, NotFound, erasing, planning, recognise
 from dellm.plan import STRICT
 from dellm.records import Status
 from dellm.selectors import Look, Selector
+from dellm_llamaindex.asking import Asking
 
 
 def status(memory: Memory, id_: int) -> int | None:
@@ -397,3 +399,29 @@ def test_nothing_is_held_or_released_on_the_word_of_a_tool(memory: Memory, by: s
         memory.holds.release(1, by=by)
     assert [one.number for one in memory.holds()] == [1]
     assert [one.body["action"] for one in memory.audit() if one.action == "refused"] == ["hold"] * 2
+
+
+def test_a_request_for_what_is_all_held_is_told_nothing_and_waits(memory: Memory) -> None:
+    memory.remember("I was born in Zanzibar", thread="t")
+    memory.remember("My cat is Tom", thread="t")
+    memory.holds.place(ids=[1], basis="case 1", by="counsel")
+    request = recognise('Please forget "I was born in Zanzibar".')
+    assert request is not None
+    said = Asking(memory, "t").ask(request)
+    assert (said.question, said.preview) == (None, "")
+    assert memory.holds.waiting() == [1]
+    assert [one.ids for one in memory.holds.release(1)] == [(1,)]
+    assert [one.text for one in memory.export()] == ["My cat is Tom"]
+
+
+DESTROYING = re.compile(r"delete from record\b|update record set (?:text|payload|metadata) = ''")
+
+
+def test_nothing_but_the_two_places_that_look_at_holds_takes_content_away() -> None:
+    core = Path(dellm.__file__).parent
+    found = {
+        path.name
+        for path in core.rglob("*.py")
+        if DESTROYING.search(re.sub(r'"\s*\n\s*f?"', "", path.read_text("utf-8")))
+    }
+    assert found == {"erasing.py", "item_rows.py"}
