@@ -425,3 +425,28 @@ def test_nothing_but_the_two_places_that_look_at_holds_takes_content_away() -> N
         if DESTROYING.search(re.sub(r'"\s*\n\s*f?"', "", path.read_text("utf-8")))
     }
     assert found == {"erasing.py", "item_rows.py"}
+
+
+def test_what_a_backup_brings_back_under_a_hold_waits_and_the_rest_is_served(
+    tmp_path: Path, opened: Callable[..., Memory]
+) -> None:
+    now, then, journal = (tmp_path / name for name in ("now.db", "then.db", "forgets.journal"))
+    memory = opened(str(now), journal=str(journal))
+    told(memory)
+    memory.holds.place(ids=[4], basis="case 1", by="counsel")
+    memory.close()
+    shutil.copy(now, then)
+    memory = opened(str(now), journal=str(journal))
+    memory.forget(ids=[4])
+    memory.holds.release(1)
+    assert status(memory, 4) is None
+    memory.close()
+    back = opened(str(then), journal=str(journal))
+    with pytest.raises(dellm.RestoreCheckNeeded):
+        back.holds()
+    assert back.restore_check().held == {"default": (4,)}
+    assert [one.id for one in back.export()] == [1, 2, 3]
+    assert back.holds.waiting() == [4]
+    assert [one.ids for one in back.holds.release(1)] == [(4,)]
+    assert back.restore_check().ok
+    assert back.verify().ok

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from . import journaling, ledger, storing
+from . import holding, journaling, ledger, storing
 from .engine import Engine
 from .errors import NothingMatched, UnsupportedHere
 from .journal import Journal, Noted
@@ -20,7 +20,7 @@ class RestoreReport:
     """What a check after a restore did: `receipts` by workspace, and what it could not take.
 
     `lost` counts the forgets that the database knew nothing of. `held` are records that were to go
-    and are still there, by workspace: a hold keeps them.
+    and are still there, by workspace: a hold keeps them, out of use, and they go when it ends.
     """
 
     workspaces: int
@@ -76,9 +76,10 @@ def check(memory: Memory, engine: Engine) -> RestoreReport:
             receipts[name] = tuple(_again(memory.workspace(name), back))
             with engine.reading(name) as (tx, scope):
                 left = journaling.come_back(tx, scope, gone).get("erase", [])
+                waiting = {one.id for one in holding.listed(tx, scope.ws, left)}
             if left:
                 held[name] = tuple(left)
-            elif gone:
+            if gone and waiting.issuperset(left):  # out of use, and erased when the hold ends
                 _settled(engine, journal, name, gone)
     done = {name: numbers for name, numbers in receipts.items() if numbers}
     return RestoreReport(len(noted), lost, done, held)
