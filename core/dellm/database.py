@@ -38,10 +38,10 @@ R_USABLE: LiteralString = (
 )
 # What a forget may be asked for: everything, which a transaction narrows to what the asker may read.
 ASKED: LiteralString = "audience >= -1"
-# The others, found by the index on just these few.
+# The others, by the two indexes on just these: where all ends some day, few of it has ended.
 UNUSABLE: LiteralString = (
-    "select id from record where ws = :ws and (status <> 0 or retention_until is not null) "
-    f"and not ({_IN_USE})"
+    "select id from record where ws = :ws and status <> 0 union all "
+    "select id from record where ws = :ws and retention_until <= :at"
 )
 # What is not for the actor.
 UNSEEN: LiteralString = (
@@ -56,8 +56,8 @@ UNASKED: LiteralString = (
 )
 # What a forget by meaning does not find. It finds what is on hold, which then waits.
 UNFOUND: LiteralString = (
-    "select id from record where ws = :ws and (status <> 0 or retention_until is not null) "
-    "and not (status in (0, 3) and (retention_until is null or retention_until > :at)) "
+    "select id from record where ws = :ws and status <> 0 and status <> 3 union all "
+    "select id from record where ws = :ws and retention_until <= :at "
     f"union all select id from record where ws = :ws and audience <> 0 and not ({ASKED})"
 )
 
