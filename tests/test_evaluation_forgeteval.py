@@ -166,3 +166,18 @@ def _written(folder: Path, rows: list[dict[str, object]]) -> Path:
     path = folder / "cases.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return path
+
+
+def test_the_variants_of_our_own_are_fair_and_sixty_or_more() -> None:
+    cases = forgeteval.read(experiment.UNSEEN)
+    assert len(cases) >= 60
+    assert len({case.id for case in cases}) == len(cases)
+    for case in cases:
+        new = [one.new for one in case.mutations if one.new]
+        gone = [fact for fact in case.facts if fact not in case.neutral]
+        assert set(case.neutral) < set(case.facts)
+        assert all(any(one in fact for fact in gone) for one in case.must_not), case.id
+        assert not any(one in kept for one in case.must_not for kept in (*case.neutral, *new)), (
+            case.id
+        )
+        assert all(any(one in said for said in (*case.facts, *new)) for one in case.must), case.id

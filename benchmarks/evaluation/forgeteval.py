@@ -20,6 +20,7 @@ from .sets import forgeteval
 
 UNSEEN = Path(__file__).parent / "data" / "forgeteval_unseen.jsonl"
 FROZEN = "4715b00a03a6"  # the commit at which the rules stood when the unseen variants were written
+AT_FROZEN = "53 of 65 passed, 1 of 95 neutral facts lost"  # what the rules of then made of them
 RECALLED = 10  # records that the final query recalls, as in the paper
 SMALL = 24
 PUBLISHED = (
@@ -47,7 +48,11 @@ def run(run: Run) -> list[Report]:
     if UNSEEN.is_file():
         cases = _sample(run, forgeteval.read(UNSEEN))
         report = _report(run, "forgeteval-unseen", "ForgetEval, variants never seen", cases)
-        report.notes.insert(0, f"Written after the rules were frozen at commit {FROZEN}.")
+        report.notes.insert(
+            0,
+            f"Written after the rules were frozen at commit {FROZEN}, and tried on those first: "
+            f"{AT_FROZEN}. The table is of the rules as they are now.",
+        )
         made.append(report)
     return made
 
