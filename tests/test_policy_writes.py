@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lines import run, said, state
 from raw_tables import connected, rows_of, statement
 
@@ -692,3 +694,51 @@ def test_a_request_in_what_an_assistant_retrieves_is_nobodys(memory: Memory, rol
     assistant.send("yes")
     assert memory.get(kept.id) == kept
     assert not [one for one in memory.ledger() if one.action == "erase"]
+
+
+# whatever is made of whatever
+
+
+turns = st.lists(
+    st.tuples(
+        st.lists(st.integers(0, 30), max_size=14),  # of what was stored before: the context
+        st.none() | st.integers(1, 9),  # days until its own end
+        st.booleans(),  # whether it has a basis and a class of its own
+        st.booleans(),  # whether it is a copy of the first of them instead
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@settings(max_examples=40)
+@given(turns)
+def test_no_record_outlives_what_it_was_made_from(
+    made: list[tuple[list[int], int | None, bool, bool]],
+) -> None:
+    clock = Clock()
+    with Memory.open(":memory:", embedder=None, clock=clock) as memory:
+        ids: list[int] = []
+        for parents, days, own, copy in made:
+            context = list(dict.fromkeys(ids[one % len(ids)] for one in parents)) if ids else []
+            said: Any = {"thread": "t", "retention_until": None if days is None else after(days)}
+            if own:
+                said |= {"basis": "contract", "retention": "project_decision"}
+            if copy and context:
+                ids.append(memory.remember("copy", copy_of=context[0], **said).id)
+            else:
+                ids.append(memory.record("said", context=context, **said).id)
+        ends = {one.id: one.retention_until or after(999) for one in memory.export()}
+        for id_ in ids:
+            known = memory.governed(id_)
+            if known.basis != "contract":
+                assert ends[id_] <= min(
+                    (ends[one] for one in known.derived_from), default=after(999)
+                )
+        assert memory.verify().ok
+        clock.at += 5 * DAY
+        left = {one.id for one in memory.export()}
+        assert left == {id_ for id_, end in ends.items() if end > after(5)}
+        memory.expiry.sweep(scrub=False)
+        assert {one.id for one in memory.export()} == left
+        assert memory.verify().ok
