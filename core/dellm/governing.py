@@ -182,7 +182,8 @@ def on_their_own(
         ws=ws,
         ids=[node for node in nodes if node > 0],
     )
-    own = {row[0] for row in rows}.difference(seeds)
+    copies = {edge.child for edge in edges if edge.position < 0}
+    own = {row[0] for row in rows}.difference(seeds, copies)
     if not own:
         return {}
     reached = provenance.shortest_paths(seeds, [edge for edge in edges if edge.child not in own])
@@ -193,10 +194,15 @@ def on_their_own(
     }
 
 
+def together(tx: Tx, ws: int, ids: Sequence[int]) -> None:
+    """As bounded, for copies among the records: what says the same ends at the same time."""
+    bounded(tx, ws, [one for one in provenance.dependents(tx, ws, ids) if one > 0])
+
+
 def bounded(tx: Tx, ws: int, ids: Sequence[int]) -> None:
     """Let no record be kept longer than any that it was made from.
 
-    But for those that have a basis and a class of their own. The ids are of records that were just
+    But for those that have a basis and a class of their own, and are no copies. The ids are of records that were just
     stored with all their parents; the parents are bounded already, or among them.
     """
     while ids and _bounded(tx, ws, ids) and len(ids) > 1:
@@ -219,7 +225,9 @@ def _bounded(tx: Tx, ws: int, ids: Sequence[int]) -> list[Row]:
         "and (retention_until is null or retention_until > "
         " (select b.until from bound b where b.child = record.id)) "
         "and not exists (select 1 from governed g where g.ws = :ws and g.id = record.id"
-        " and g.basis is not null and g.class is not null) returning id, retention_until",
+        " and g.basis is not null and g.class is not null and not exists"
+        " (select 1 from edge c where c.ws = :ws and c.child = record.id and c.pos < 0)) "
+        "returning id, retention_until",
         ws=ws,
         ids=list(ids),
     )

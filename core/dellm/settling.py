@@ -305,7 +305,9 @@ class Settling:
             self._attach(one, parents)
         if desk.governed & governing.ENDS:
             ids = [one.id for one, _ in new if one.id is not None]
-            governing.bounded(desk.tx, desk.scope.ws, ids)
+            copies = any(one.draft is not None and one.draft.copy_of for one, _ in new)
+            bound = governing.together if copies else governing.bounded
+            bound(desk.tx, desk.scope.ws, ids)
         if desk.governed & governing.AUDIENCES:
             ids = [one.id for one, _ in new if one.id is not None]
             audiences.narrow(desk.tx, desk.scope, ids, desk.governed)

@@ -216,9 +216,9 @@ def _store(
         )
     _refuse_erased(tx, scope, drafts)
     first, moment = numbers.first, from_micros(at)
-    _insert(tx, scope, drafts, split, first, at, numbers.governed)
-    if numbers.governed & governing.ENDS and any(one.copy_of is not None for one in drafts):
-        governing.bounded(tx, scope.ws, list(range(first, first + len(drafts))))
+    bits = numbers.governed | _insert(tx, scope, drafts, split, first, at, numbers.governed)
+    if bits & governing.ENDS and any(one.copy_of is not None for one in drafts):
+        governing.together(tx, scope.ws, list(range(first, first + len(drafts))))
     if any(one.copy_of is not None for one in drafts):
         audiences.narrow(tx, scope, list(range(first, first + len(drafts))), numbers.governed)
     made = [record_of(scope.name, id_, draft, moment) for id_, draft in enumerate(drafts, first)]
