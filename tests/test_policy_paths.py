@@ -82,7 +82,6 @@ def test_the_write_path(memory: Memory, clock: Clock) -> None:
     known = memory.governed(id_)
     assert (known.sensitivity, known.purpose) == ("personal", "personalization")
     assert (known.retention, known.basis) == ("operational_state", "consent")
-    assert memory.facts.waiting() == [], "not even as waiting is it for another role"
     # 5. Once confirmed it is the canonical record.
     assert coach.facts.confirm(id_).value == "anxious"
     assert memory.governed(id_).status == "active"

@@ -202,8 +202,9 @@ def together(tx: Tx, ws: int, ids: Sequence[int]) -> None:
 def bounded(tx: Tx, ws: int, ids: Sequence[int]) -> None:
     """Let no record be kept longer than any that it was made from.
 
-    But for those that have a basis and a class of their own, and are no copies. The ids are of records that were just
-    stored with all their parents; the parents are bounded already, or among them.
+    But for those that have a basis and a class of their own, and are no copies. The ids are of
+    records that were just stored with all their parents; the parents are bounded already, or among
+    them.
     """
     while ids and _bounded(tx, ws, ids) and len(ids) > 1:
         continue
