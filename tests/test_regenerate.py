@@ -527,7 +527,8 @@ def test_what_a_redaction_leaves_of_a_message_that_is_past_its_time_is_sent_to_n
     memory = opened(url, clock=lambda: clock[0]).workspace("alex")
     memory.remember("My dog is Rex, my code canaryqzxv.", thread="t", retention_until=2_000)
     memory.remember("What do you know?", thread="t")
-    memory.record("It is canaryqzxv.", context=[1, 2], thread="t")
+    own = {"basis": "contract", "retention": "project_decision"}  # it does not end with its sources
+    memory.record("It is canaryqzxv.", context=[1, 2], thread="t", **own)
     clock[0] = 3_000
     receipt = memory.forget(
         "canaryqzxv", mode="redact", on_dependents="regenerate", regenerate=echoed

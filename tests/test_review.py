@@ -207,7 +207,8 @@ def test_a_reply_whose_sources_may_not_be_read_is_not_called_made_from_nothing(
     memory = opened(url, clock=lambda: hour[0] * 3_600_000_000)
     memory.remember("the code is 7312", retention_until=3_600_000_000)
     memory.remember("where is the door?")
-    memory.record("Over there.", context=[1, 2])
+    # It is kept on a basis of its own: else it would end with what it was made from.
+    memory.record("Over there.", context=[1, 2], basis="contract", retention="project_decision")
     hour[0] = 2
     told = memory.explain(3)
     assert (told.hidden, [one.id for one in told.context]) == (1, [2])
