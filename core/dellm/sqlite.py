@@ -6,14 +6,11 @@ through SQLite's own locking. ``secure_delete`` is set and asserted on every con
 
 from __future__ import annotations
 
-import json
-import re
 import threading
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, LiteralString
 
 import apsw
@@ -23,6 +20,7 @@ from . import database, matrix
 from .database import Cleaned, Filter, Row, Scope, Seen, Vector
 from .encoding import decode
 from .errors import DatabaseClosed, SchemaError, StorageError
+from .sqlite_text import prepared
 from .terms import terms as split_terms
 
 APPLICATION_ID = 0x44654C4C  # "DeLL" in the file's header: tells our files from others
@@ -30,8 +28,6 @@ BUSY_MS = 30_000
 # The keyword index keys its rows by workspace and record, so that a term is looked up inside one
 # workspace by a range of rowids.
 _SHIFT = 32
-_LIST = re.compile(r"\bin :(\w+)")
-FEW = 8  # values of a list that are bound one by one
 
 _PROBLEMS: tuple[tuple[type[apsw.Error], type[StorageError], str], ...] = (
     (apsw.NotADBError, SchemaError, "The file is not a SQLite database."),
@@ -44,38 +40,6 @@ _PROBLEMS: tuple[tuple[type[apsw.Error], type[StorageError], str], ...] = (
     (apsw.IOError, StorageError, "Reading or writing the database file failed."),
     (apsw.ConnectionClosedError, DatabaseClosed, "The memory is closed."),
 )
-
-
-@lru_cache(maxsize=512)
-def _translate(sql: str, few: tuple[tuple[str, int], ...]) -> str:
-    """Return the statement with its lists written out; `few` names the short ones and their length."""
-    lengths = dict(few)
-
-    def listed(found: re.Match[str]) -> str:
-        name = found[1]
-        if name not in lengths:
-            return f"in (select value from json_each(:{name}))"
-        return f"in ({', '.join(f':{name}_{at}' for at in range(lengths[name]))})"
-
-    return _LIST.sub(listed, sql)
-
-
-def _prepared(sql: str, values: Mapping[str, object]) -> tuple[str, dict[str, Any]]:
-    """Return the statement and its bindings; a short list is bound one by one.
-
-    Unpacking JSON takes longer than the whole closure of a single record.
-    """
-    bound: dict[str, Any] = {}
-    few: tuple[tuple[str, int], ...] = ()
-    for name, value in values.items():
-        if not isinstance(value, list):
-            bound[name] = value
-        elif 0 < len(value) <= FEW:
-            few = (*few, (name, len(value)))
-            bound.update((f"{name}_{at}", one) for at, one in enumerate(value))
-        else:
-            bound[name] = json.dumps(value)
-    return _translate(sql, few), bound
 
 
 def _problem(error: apsw.Error) -> StorageError:
@@ -110,7 +74,7 @@ class SqliteTx:
     def _bound(self, sql: str, values: Mapping[str, object]) -> tuple[str, dict[str, Any]]:
         if self._seen is not None:
             sql, values = self._seen.of(self, sql, values)
-        return _prepared(sql, values)
+        return prepared(sql, values)
 
     def all(self, sql: LiteralString, **values: object) -> list[Row]:
         return self._connection.execute(*self._bound(sql, values)).fetchall()
@@ -174,7 +138,7 @@ class SqliteTx:
     def indexed(self, ws: int, ids: Sequence[int]) -> int:
         find = "select count(*) from keyword_docsize where id in :rows"
         rows = [ws << _SHIFT | id_ for id_ in ids]
-        found = self._connection.execute(*_prepared(find, {"rows": rows})).fetchall()
+        found = self._connection.execute(*prepared(find, {"rows": rows})).fetchall()
         return int(str(found[0][0]))
 
     def vectors(self, ws: int, ids: Sequence[int]) -> list[Vector]:
