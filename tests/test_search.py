@@ -235,13 +235,13 @@ def test_a_thread_or_a_list_to_leave_out_narrows_before_the_top_is_taken(
     assert memory.search("alpha", by=by, thread="no such thread") == []
 
 
-def test_a_held_record_is_kept_from_erasure_not_from_use(memory: Memory) -> None:
+def test_a_held_record_is_kept_from_erasure_and_from_use(memory: Memory) -> None:
     said = memory.remember("alpha on hold")
+    other = memory.remember("alpha in use")
     memory.index()
-    with memory._engine.writing(memory.id) as (tx, scope):
-        tx.run("update record set status = 3 where ws = :ws and id = :id", ws=scope.ws, id=said.id)
+    memory.holds.place(ids=[said.id], basis="case 1", by="counsel")
     for by in ("keyword", "meaning", "both"):
-        assert [one.record.id for one in memory.search("alpha on hold", by=by)] == [said.id]
+        assert [one.record.id for one in memory.search("alpha on hold", by=by)] == [other.id]
 
 
 # meaning
