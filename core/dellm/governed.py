@@ -140,7 +140,7 @@ def of(tx: Tx, scope: Scope, id_: int) -> Governed:
     if record is None:
         return _buried(tx, scope, id_)
     made_from = tuple(provenance.context_of(tx, scope.ws, id_))
-    found = _known(tx, scope, [record])[id_]
+    found = of_records(tx, scope, [record])[id_]
     return replace(found, derived_from=made_from, artefacts=_artefacts(tx, scope.ws, id_))
 
 
@@ -151,10 +151,11 @@ def of_several(tx: Tx, scope: Scope, ids: Sequence[int]) -> dict[int, Governed]:
         ws=scope.ws,
         ids=list(ids),
     )
-    return _known(tx, scope, [Record.from_row(row, scope.name) for row in rows])
+    return of_records(tx, scope, [Record.from_row(row, scope.name) for row in rows])
 
 
-def _known(tx: Tx, scope: Scope, records: Sequence[Record]) -> dict[int, Governed]:
+def of_records(tx: Tx, scope: Scope, records: Sequence[Record]) -> dict[int, Governed]:
+    """Return the same of records that were read already."""
     if not records:
         return {}
     said = governed_rows.of(tx, scope.ws, [one.id for one in records])

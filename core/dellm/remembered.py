@@ -93,7 +93,7 @@ class Remembered:
         self._complete(asked)
         with self._engine.reading(self.workspace) as (tx, scope):
             found = self._page(tx, scope, asked, after, limit)
-            known = governed.of_several(tx, scope, [one.id for one in found])
+            known = governed.of_records(tx, scope, found)
         self._engine.readers.tell(self.workspace, [one.id for one in found])
         return [Known(one, known[one.id]) for one in found]
 
