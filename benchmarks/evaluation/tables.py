@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from dellm.models import SmolModel
 
+from .embedding_once import OnceEmbedded
 from .judging import Answered, judge_of
 from .persona_replay import Replayed, replay
 from .personas import Persona, load
@@ -72,11 +73,11 @@ def report(run: Run, data: str, title: str, found: Mapping[str, Answers], *notes
 
 
 def _rows(run: Run, found: Mapping[str, Answers]) -> Iterator[dict[str, Cell | Number]]:
-    judge = judge_of(run)
+    judge, once = judge_of(run), OnceEmbedded(run.embedder)
     for key, table in TABLES.items():
         for name, answers in found.items():
             if several := answers.get(key):
-                scores = score(several, judge, run.embedder, run.seed)
+                scores = score(several, judge, once, run.seed)
                 yield {"table": table, "system": name, "n": len(several), **scores.row()}
 
 
