@@ -245,7 +245,9 @@ class Answers:
         """Return the space of a scope: a digest, since its name may be a person's."""
         if name is not None:
             check_text(name, "scope=")
-        return (self._items.digest(["scope" if shared else "thread", name or ""]),)
+        whose = audiences.label(self._engine.actor)
+        said = ["scope" if shared else "thread", name or ""]
+        return (self._items.digest([*said, whose] if whose else said),)
 
     def _space(self) -> str | None:
         return None if self._engine.embedder is None else self._engine.embedder.name

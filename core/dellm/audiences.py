@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, LiteralString
 
 from . import governing
 from .actor import EVERYBODY, NOBODY, Actor, Audience, meet
-from .database import Scope, Tx
+from .database import ASKED, Scope, Tx
 from .encoding import decode, encode
 from .errors import NotFound
 from .governing import AUDIENCES, mark
@@ -176,6 +176,32 @@ def readable(tx: Tx, scope: Scope, ids: Iterable[int]) -> set[int]:
         ids=wanted,
     )
     return {row[0] for row in rows}
+
+
+def asked_for(tx: Tx, scope: Scope, ids: Sequence[int]) -> set[int]:
+    """Return those of the records that who asks may read: all of them for the workspace's owner."""
+    if scope.asking is None or scope.asking.overseer or not ids:
+        return set(ids)
+    rows = tx.all(
+        f"select id from record where ws = :ws and id in :ids and {ASKED}",
+        ws=scope.ws,
+        ids=list(ids),
+    )
+    return {row[0] for row in rows}
+
+
+def label(actor: Actor | None) -> str:
+    """Return what tells what an actor writes from what is for other audiences; "" for everybody."""
+    audience = (actor or NOBODY).chosen(None)
+    return "" if audience == EVERYBODY else json.dumps(audience.names)
+
+
+def labels(tx: Tx, scope: Scope) -> list[str]:
+    """Return the labels of the audiences that the scope's actor is of; of all for an overseer."""
+    actor = scope.actor or NOBODY
+    rows = tx.all(f"select {_NAMES} from audience where ws = :ws order by id", ws=scope.ws)
+    known = [Audience(*map(_text, names)) for *names, _ in rows]
+    return ["", *dict.fromkeys(json.dumps(one.names) for one in known if one.holds(actor))]
 
 
 def require_readable(tx: Tx, scope: Scope, ids: Iterable[int]) -> None:

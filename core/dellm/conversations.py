@@ -240,7 +240,7 @@ def _there(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[st
             row
             for one in names
             for row in tx.all(
-                "select fid, id, status from record "
+                "select fid, id, status = 0 and audience = 0 from record "
                 "where ws = :ws and thread = :thread and fid = :fid order by version",
                 fid=encode(one or ""),
                 **at,
@@ -248,18 +248,18 @@ def _there(tx: Tx, scope: Scope, thread: str, said: Sequence[Saying]) -> dict[st
         ]
     else:
         rows = tx.all(
-            "select fid, id, status from record "
+            "select fid, id, status = 0 and audience = 0 from record "
             "where ws = :ws and thread = :thread and fid is not null order by version",
             **at,
         )
-    return {decode(fid): id_ if status == 0 else 0 for fid, id_, status in rows}
+    return {decode(fid): id_ if usable else 0 for fid, id_, usable in rows}
 
 
 def _before(tx: Tx, scope: Scope, thread: str) -> list[int]:
     """Return the last record of a thread that depends on all before it, and all records since."""
     rows = tx.all(
         "select id, metadata from record where ws = :ws and thread = :thread and status = 0 "
-        "order by place desc limit :most",
+        "and audience = 0 order by place desc limit :most",
         ws=scope.ws,
         thread=encode(thread),
         most=MANY,
@@ -270,7 +270,7 @@ def _before(tx: Tx, scope: Scope, thread: str) -> list[int]:
     since = tx.all(
         # By key: a record's place may be that of an earlier one.
         "select id from record where ws = :ws and id >= :last and thread || '' = :thread "
-        "and status = 0 order by id",
+        "and status = 0 and audience = 0 order by id",
         ws=scope.ws,
         last=last,
         thread=encode(thread),

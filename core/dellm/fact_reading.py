@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import LiteralString, NamedTuple
 
-from . import fact_rows, hiding, holding, provenance, suppressing
+from . import audiences, fact_rows, hiding, holding, provenance, suppressing
 from .database import R_USABLE, Row, Scope, Tx
 from .encoding import decode, encode
 from .fact_dates import OPEN, runs
@@ -121,18 +121,32 @@ def at(
     asked: dict[str, object] = {}
     if key is not None:
         asked["name"] = fact_rows.digest(scope, "key", key)
-    if subject is not None:
-        asked["about"] = fact_rows.digest(scope, "subject", subject)
-    return facts(tx.final(_BY[tuple(asked)], ws=ws, moment=moment, at=now, **asked))
+    if subject is None:
+        return facts(tx.final(_BY[tuple(asked)], ws=ws, moment=moment, at=now, **asked))
+    ask, asked["about"] = _for_whom(tx, scope, _BY[(*asked, "about")], subject)
+    return facts(tx.final(ask, ws=ws, moment=moment, at=now, **asked))
+
+
+def _for_whom(
+    tx: Tx, scope: Scope, ask: LiteralString, subject: str | None
+) -> tuple[LiteralString, int | list[int]]:
+    """Return a statement that asks for `:about`, and the digests by which the actor may know it."""
+    if scope.actor is None:
+        return ask, fact_rows.about(scope, subject)
+    whose = audiences.labels(tx, scope)
+    several = ask.replace("f.subject = :about", "f.subject in :about")
+    return several, [fact_rows.about(scope, subject, one) for one in whose]
 
 
 def history(tx: Tx, scope: Scope, key: str, subject: str | None, now: int) -> list[Fact]:
     """Return all facts of a key that ever held, oldest first."""
-    name, about = fact_rows.group_of(scope, key, subject)
+    ask, about = _for_whom(
+        tx, scope, f"{_SHOWN} and f.name = :name and f.subject = :about {_IN_ORDER}", subject
+    )
     rows = tx.all(
-        f"{_SHOWN} and f.name = :name and f.subject = :about {_IN_ORDER}",
+        ask,
         ws=scope.ws,
-        name=name,
+        name=fact_rows.digest(scope, "key", key),
         about=about,
         at=now,
     )
@@ -158,7 +172,7 @@ def waiting(tx: Tx, scope: Scope, now: int) -> list[Fact]:
     rows = tx.all(
         # As the index on what is not in use is made: there are few.
         f"{_FACT} and (r.status <> 0 or r.retention_until is not null) and r.status = :waiting "
-        "and (r.retention_until is null or r.retention_until > :at) order by f.record",
+        "and r.audience = 0 and (r.retention_until is null or r.retention_until > :at) order by f.record",
         ws=scope.ws,
         waiting=int(Status.QUARANTINED),
         at=now,
@@ -200,7 +214,7 @@ def unseen(
     """Return the messages of a thread, in order, that an extractor has not been through; None: all."""
     rows = tx.all(
         "select id, role from record where ws = :ws and thread = :thread and kind = 'message' "
-        "and status = 0 and (retention_until is null or retention_until > :at) "
+        "and status = 0 and (retention_until is null or retention_until > :at) and audience = 0 "
         f"and {hiding.AMONG['kept']} and not exists (select 1 from fact_seen s where s.ws = :ws "
         "and s.record = record.id and s.extractor = :extractor) order by place, id",
         ws=scope.ws,

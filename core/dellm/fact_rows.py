@@ -77,9 +77,18 @@ def digest_of_value(scope: Scope, said: str | None) -> int:
     return digest(scope, "value", said)
 
 
-def group_of(scope: Scope, key: str, subject: str | None) -> Group:
-    """Return the digests of a key and of whom it is about (None: the user)."""
-    return digest(scope, "key", key), digest(scope, "subject", subject)
+def group_of(scope: Scope, key: str, subject: str | None, whose: str = "") -> Group:
+    """Return the digests of a key and of whom it is about (None: the user).
+
+    `whose` is the label of the audience that it was stated for: what one audience is told closes
+    nothing of what others know.
+    """
+    return digest(scope, "key", key), about(scope, subject, whose)
+
+
+def about(scope: Scope, subject: str | None, whose: str = "") -> int:
+    """Return the digest of whom a fact is about; `whose` as in group_of."""
+    return digest(scope, f"subject for {whose}" if whose else "subject", subject)
 
 
 def written(key: str, value: str, subject: str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from . import fact_rows
+from . import audiences, fact_rows
 from .credentials import MARKER as CREDENTIAL
 from .database import Row, Scope, Tx
 from .encoding import decode
@@ -50,6 +50,7 @@ def stand_in(tx: Tx, scope: Scope, stood: Stood, made: Mapping[int, int]) -> Non
     facts, ends, refused = stood
     ws = scope.ws
     fact_rows.refuse(tx, ws, [(made[old], *what) for old, *what in refused if old in made])
+    whose = audiences.labels(tx, scope) if facts else ()
     texts = _texts(tx, ws, [made[row[0]] for row in facts if row[0] in made])
     rows = [
         {
@@ -66,7 +67,8 @@ def stand_in(tx: Tx, scope: Scope, stood: Stood, made: Mapping[int, int]) -> Non
         for old, name, subject, since, confidence, said_in in facts
         if old in made
         for key, value, about in (texts[made[old]],)
-        if fact_rows.group_of(scope, key, about) == (name, subject) and says_something(value)
+        if (name, subject) in [fact_rows.group_of(scope, key, about, one) for one in whose]
+        and says_something(value)
     ]
     fact_rows.insert(tx, rows)
     _end_again(tx, ws, ends, made)

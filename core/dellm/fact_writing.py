@@ -94,10 +94,14 @@ class Writer:
                 self._state(list(some), said)
         return said
 
+    def _group(self, claim: Claim) -> Group:
+        whose = audiences.label(self.scope.actor)
+        return fact_rows.group_of(self.scope, claim.key, claim.subject, whose)
+
     # stating
 
     def _state(self, claims: Sequence[Claim], said: Said) -> None:
-        groups = [fact_rows.group_of(self.scope, one.key, one.subject) for one in claims]
+        groups = [self._group(one) for one in claims]
         values = [fact_rows.digest_of_value(self.scope, one.value) for one in claims]
         known = _Known(self, groups, claims)
         fresh: list[int] = []  # positions of what is to be stored
@@ -203,7 +207,7 @@ class Writer:
     # closing
 
     def _close(self, claim: Claim, said: Said) -> None:
-        ws, group = self.scope.ws, fact_rows.group_of(self.scope, claim.key, claim.subject)
+        ws, group = self.scope.ws, self._group(claim)
         rows = fact_rows.stated(self.tx, ws, [group])
         many = bool(fact_rows.many_of(self.tx, ws, [group[0]]))
         found = runs(fact_rows.statements(self.tx, ws, rows)[group], many=many)

@@ -136,7 +136,7 @@ def _iso(moment: datetime | None) -> str | None:
 
 def of(tx: Tx, scope: Scope, id_: int) -> Governed:
     """Return what is known of a record, whatever its status; NotFound for an id that never was."""
-    record = reading.several(tx, scope, [id_], None).get(id_)
+    record = reading.several(tx, scope, [id_], None, asked=True).get(id_)
     if record is None:
         return _buried(tx, scope, id_)
     made_from = tuple(provenance.context_of(tx, scope.ws, id_))

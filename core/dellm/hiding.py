@@ -55,7 +55,7 @@ def of_thread(tx: Tx, scope: Scope, thread: str) -> set[int]:
     """Return the messages of a thread that are not dropped from it."""
     rows = tx.all(
         "select id from record where ws = :ws and thread = :thread and kind in ('message', 'tool') "
-        f"and {AMONG['kept']}",
+        f"and audience = 0 and {AMONG['kept']}",
         ws=scope.ws,
         thread=encode(thread),
     )

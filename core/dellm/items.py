@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, LiteralString
 
-from . import exposure_rows, exposures, item_rows, reading
+from . import audiences, exposure_rows, exposures, governing, item_rows, reading
 from .arguments import (
     check_callable,
     check_flag,
@@ -100,6 +100,7 @@ class Items:
         with self._runs.open(thread, trusted) as writing:
             settling = Settling(writing.desk, writing)
             atoms = [one.atom for one in last.values() if one.atom is not None]
+            _refuse_others(writing.desk, family, list(last))
             said = {one: one.draft for one in atoms}
             settling.settle(atoms)
             _keep_all(writing.desk, family, [_as_stored(one, said) for one in last.values()])
@@ -154,6 +155,8 @@ class Items:
                 family=encode(family),
                 **values,
             )
+            mine = audiences.asked_for(tx, scope, [row[2] for row in rows])
+            rows = [row for row in rows if row[2] in mine]
             item_rows.delete(tx, scope.ws, family, rows, self._engine.options.clock())
         return len(rows)
 
@@ -282,13 +285,33 @@ class Items:
             )
 
 
+def _refuse_others(desk: Desk, family: str, names: Sequence[Name]) -> None:
+    """Raise InvalidInput where a name has a value that is not for who writes: it stays."""
+    if not desk.governed & governing.AUDIENCES:
+        return
+    for space, name in names:
+        row = desk.tx.one(
+            "select r.audience = 0 from item i join record r on r.ws = :ws and r.id = i.record "
+            "where i.ws = :ws and i.family = :family and i.space = :space and i.name = :name",
+            ws=desk.scope.ws,
+            family=encode(family),
+            space=stored(space),
+            name=encode(name),
+        )
+        if row is not None and not row[0]:
+            raise InvalidInput(
+                "A value of this name is kept for another audience.",
+                remedy="Use a namespace of its own for what is not for everybody.",
+            )
+
+
 # One step for each space, however many items it holds.
 _SPACES = (
     "with recursive one(space) as (select min(space) from item where ws = :ws and family = :family "
     "union all select (select min(i.space) from item i where i.ws = :ws and i.family = :family "
     "and i.space > one.space) from one where one.space is not null) "
     "select space, (select i.record from item i "
-    "join record r on r.ws = :ws and r.id = i.record and r.status = 0 where i.ws = :ws "
+    "join record r on r.ws = :ws and r.id = i.record and r.status = 0 and r.audience = 0 where i.ws = :ws "
     "and i.family = :family and i.space = one.space "
     "and (i.expires_at is null or i.expires_at > :at) limit 1) from one where space is not null"
 )

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
-from . import disclosures, exposure_rows, indexing, planning, regenerating
+from . import audiences, disclosures, exposure_rows, indexing, planning, regenerating
 from .arguments import whole_numbers
-from .database import ASKED, Scope, Tx
+from .database import Scope, Tx
 from .errors import InvalidInput
 from .groups import Groups
 from .plan import STRICT, Plan, Reach
@@ -44,12 +44,7 @@ def _for_asker(tx: Tx, scope: Scope, plan: Plan) -> Plan:
     """
     if scope.asking is None or scope.asking.overseer:
         return plan
-    rows = tx.all(
-        f"select id from record where ws = :ws and id in :ids and {ASKED}",
-        ws=scope.ws,
-        ids=sorted(plan.entries),
-    )
-    may = {row[0] for row in rows}
+    may = audiences.asked_for(tx, scope, sorted(plan.entries))
     entries = {
         id_: one if id_ in may else replace(one, role="", thread=None, excerpt="", governed=None)
         for id_, one in plan.entries.items()

@@ -111,7 +111,8 @@ def all_ids(tx: Tx, scope: Scope, at: int) -> list[int]:
 def all_of_thread(tx: Tx, ws: int, name: str) -> list[int]:
     """Return the ids of a thread's records in use, ascending, whatever their kind; expired ones too."""
     rows = tx.all(
-        "select id from record where ws = :ws and thread = :thread and status = 0 order by id",
+        "select id from record where ws = :ws and thread = :thread and status = 0 and audience = 0 "
+        "order by id",
         ws=ws,
         thread=encode(name),
     )

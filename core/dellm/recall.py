@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
-from . import context as contexts
 from . import (
+    audiences,
     drawing,
     explaining,
     exposures,
@@ -27,15 +27,16 @@ from . import (
     values,
     verify,
 )
+from . import context as contexts
 from . import scan as scanning
 from .actor import Actor
 from .arguments import check_callable, check_text, check_whole, whole_numbers
 from .arguments import texts as checked_texts
-from .database import Filter
+from .database import Filter, Scope, Tx
 from .embedding import embed
 from .encoding import decode, encode
 from .engine import Engine
-from .errors import InvalidInput
+from .errors import InvalidInput, PolicyRefused
 from .policy import Policy
 from .policy_values import By
 from .proof import Proof
@@ -243,19 +244,20 @@ class Recall:
         """Return Dep(M): the living records of `ids` and all made from them, ascending."""
         ids = whole_numbers(ids, "ids=")
         with self._engine.reading(self.id) as (tx, scope):
-            return [one for one in provenance.dependents(tx, scope.ws, ids) if one > 0]
+            found = [one for one in provenance.dependents(tx, scope.ws, ids) if one > 0]
+            return _for_asker(tx, scope, found)
 
     def context_of(self, id_: int) -> list[int]:
         """Return context(m): the ids that were in the record's prompt, in order."""
         check_whole(id_, "The id")
         with self._engine.reading(self.id) as (tx, scope):
-            return provenance.context_of(tx, scope.ws, id_)
+            return _for_asker(tx, scope, provenance.context_of(tx, scope.ws, id_))
 
     def used_in(self, id_: int) -> list[int]:
         """Return the inverse of context: the replies that had the record in their prompt."""
         check_whole(id_, "The id")
         with self._engine.reading(self.id) as (tx, scope):
-            return provenance.used_in(tx, scope.ws, id_)
+            return _for_asker(tx, scope, provenance.used_in(tx, scope.ws, id_))
 
     def explain(self, id_: int) -> explaining.Explanation:
         """Answer "why do you know this?" for a record; NotFound when it is not there."""
@@ -270,7 +272,7 @@ class Recall:
             chosen = ids
             if chosen is None:
                 chosen = reading.all_ids(tx, scope, self._now())
-            return drawing.draw(tx, scope.ws, chosen)
+            return drawing.draw(tx, scope.ws, _for_asker(tx, scope, chosen))
 
     # proof
 
@@ -311,6 +313,8 @@ class Recall:
         `files`.
         """
         check_text(value, "value=")
+        if self._engine.asking is not None and not self._engine.asking.overseer:
+            raise PolicyRefused("A scan looks at what is for others as well.")
         try:
             return scanning.scan(self._engine, self.id, value, files=files)
         finally:
@@ -326,3 +330,9 @@ class Recall:
 
     def _look(self) -> Look:
         return Look(self._engine.options.region, self._now())
+
+
+def _for_asker(tx: Tx, scope: Scope, ids: Sequence[int]) -> list[int]:
+    """Return those of the records that who asks may read, in their order."""
+    may = audiences.asked_for(tx, scope, ids)
+    return [one for one in ids if one in may]

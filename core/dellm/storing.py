@@ -309,7 +309,7 @@ def existing(tx: Tx, scope: Scope, draft: Draft) -> Record | None:
     if draft.framework_id is None:
         return None
     row = tx.one(
-        f"select {COLUMNS} from record "
+        f"select {COLUMNS}, audience = 0 from record "
         "where ws = :ws and thread = :thread and fid = :fid and version = :version",
         ws=scope.ws,
         thread=encode(draft.thread or ""),
@@ -318,6 +318,11 @@ def existing(tx: Tx, scope: Scope, draft: Draft) -> Record | None:
     )
     if row is None:
         return None
+    if not row[-1]:
+        raise InvalidInput(
+            "This framework id is that of a record for another audience.",
+            remedy="Use a thread or ids of its own for what is not for everybody.",
+        )
     found = Record.from_row(row, scope.name)
     if found.text != draft.text or found.payload != draft.payload:
         raise InvalidInput(

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import LiteralString, NamedTuple
 
-from . import hiding, item_rows, reading, storing
+from . import audiences, hiding, item_rows, reading, storing
 from .database import R_USABLE, USABLE, Scope, Tx
 from .encoding import decode, encode
 from .engine import Engine
@@ -62,12 +62,18 @@ class Shelf:
     @property
     def key(self) -> tuple[str, ...]:
         """What tells it from every other of this open memory."""
-        return (self.workspace, self.thread, self.form, self.by)
+        return (self.workspace, self.thread, self.form, self.by, self.whose)
+
+    @property
+    def whose(self) -> str:
+        """For whom it is, where that is not everybody: each audience has a summary of its own."""
+        return audiences.label(self.engine.actor)
 
     @property
     def space(self) -> str:
         """Its space among the kept values, as it is stored."""
-        return stored((self.thread, self.form, self.by))
+        named = (self.thread, self.form, self.by)
+        return stored((*named, self.whose) if self.whose else named)
 
     @property
     def at(self) -> int:
