@@ -497,3 +497,31 @@ def test_a_quotation_after_a_colon_is_what_is_to_go_and_never_the_last_message(m
     assert not any(target.kind == "last" for target in request.targets)
     assert not request.rest.strip(" .")
     assert not request.needs_question
+
+
+@pytest.mark.parametrize(
+    ("message", "quotes"),
+    [
+        ('Forget this note of mine: "In "Alma" it rains."', ['In "Alma" it rains']),
+        ('Forget this note of mine: ""Alma" is a ship."', ['Alma" is a ship']),
+        (
+            'Forget this message: "Two books are "Alma" and "Le Petit Sultan.""',
+            ['Two books are "Alma" and "Le Petit Sultan'],
+        ),
+        ('Forget that I said "my dog "Rex" bites" please', ['my dog "Rex" bites']),
+        ('Forget "tea" and "coffee"', ["tea", "coffee"]),
+        ('Forget "tea" but keep "coffee"', ["tea"]),
+    ],
+)
+def test_a_quotation_that_holds_quotations_is_one(message: str, quotes: list[str]) -> None:
+    """Read in pairs it is "In " and " it rains", and "and" stands in every other record."""
+    found = recognise(message)
+    assert found.kind is RequestKind.FORGET
+    assert [one.text for one in found.targets] == quotes
+
+
+@pytest.mark.parametrize("word", ["and", "In", "I", "-"])
+def test_a_quoted_word_that_says_nothing_is_asked_about(word: str) -> None:
+    found = recognise(f'Please forget my message "{word}"')
+    assert found.needs_question
+    assert found.targets == ()

@@ -108,9 +108,28 @@ def read(message: str) -> list[Sentence]:
 
 def mask(plain: str) -> str:
     """Overwrite quotations, code and lines of other speakers, keeping the length."""
+    if (whole := _around_others(plain)) is not None:
+        start, end = whole
+        plain = plain[:start] + MASK * (end - start) + plain[end:]
     for pattern in (_QUOTED, _FOREIGN_LINE):
         plain = pattern.sub(lambda found: MASK * len(found.group()), plain)
     return plain
+
+
+def _around_others(plain: str) -> tuple[int, int] | None:
+    """Return where a quotation stands that holds quotations itself, as in "In "Alma" it rains".
+
+    Its second mark opens another one: it follows a space or a mark, and a word follows it. Then it
+    ends with the last mark there is. Read in pairs, it would be what stands between the inner ones.
+    """
+    first = plain.find('"')
+    second = plain.find('"', first + 1)
+    last = plain.rfind('"')
+    if not 0 <= first < second < last:
+        return None
+    before, after = plain[second - 1], plain[second + 1]
+    opens = (before.isspace() or before == '"') and not after.isspace() and after != '"'
+    return (first, last + 1) if opens else None
 
 
 def _read_part(text: str, offset: int) -> list[Sentence]:

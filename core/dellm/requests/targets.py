@@ -122,6 +122,13 @@ def ids_of(plain: str) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(numbers))
 
 
+_SAYS_NOTHING = re.compile(
+    r"\W*\w?\W*|\W*(?:an|and|are|as|at|be|but|by|for|from|had|has|have|he|her|his|if|in|is|it|its|me|my|no|"
+    r"not|of|on|or|our|she|so|that|the|their|them|then|they|this|to|was|we|were|with|you|your)\W*",
+    re.IGNORECASE,
+)
+
+
 def targets_of(shown: str, masked: str) -> tuple[str, tuple[Target, ...], bool]:
     """Scope, targets and whether to ask, for a trimmed object (as written, and masked plain)."""
     if re.fullmatch(
@@ -134,7 +141,10 @@ def targets_of(shown: str, masked: str) -> tuple[str, tuple[Target, ...], bool]:
         kind = (Target("ids", shown, ids=numbers),) if numbers else ()
         return "message_id", kind, not numbers
     if MASK in masked:
-        quotes = tuple(Target("quote", text) for text in _quotes(shown, masked) if text)
+        said = [text for text in _quotes(shown, masked) if text]
+        if any(map(_SAYS_NOTHING.fullmatch, said)):  # it stands in every other record
+            return "quoted", (), True
+        quotes = tuple(Target("quote", text) for text in said)
         return "quoted", (*quotes, *_beside_quotes(shown, masked)), not quotes
     for test in (_thread, _newest, _total):
         found = test(shown, masked)
