@@ -20,7 +20,7 @@ from .sets import forgeteval
 
 UNSEEN = Path(__file__).parent / "data" / "forgeteval_unseen.jsonl"
 FROZEN = "4715b00a03a6"  # the commit at which the rules stood when the unseen variants were written
-AT_FROZEN = "53 of 65 passed, 1 of 95 neutral facts lost"  # what the rules of then made of them
+AT_FROZEN = "106 of 130 passed, 6 of 225 neutral facts lost"  # what the rules of then made of them
 RECALLED = 10  # records that the final query recalls, as in the paper
 SMALL = 24
 PUBLISHED = (
