@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from dellm import Draft, postgres
+from dellm import Draft, postgres_text
 
 STATEMENTS = {
     "record": ("delete from record where ws = :ws and id in :ids", "id"),
@@ -39,7 +39,7 @@ def test_a_long_list_is_looked_up_by_key_on_a_database_without_statistics(
         for fill in FILL:
             owner.execute(fill)
         statement, key = STATEMENTS[name]
-        translated = postgres._translate(statement)
+        translated = postgres_text.translate(statement)
         plan = owner.execute(f"explain {translated}", {"ws": 1, "ids": ids}).fetchall()
     looked_up = [line for (line,) in plan if "Index Cond" in line]
     assert looked_up, plan

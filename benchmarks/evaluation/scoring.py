@@ -74,6 +74,8 @@ def nearest_gold(items: Sequence[Answered], embedder: Embedder | None) -> list[b
 
     By the cosine of the embedder, which embeds every different text once, or by shared words.
     """
+    if not items:
+        return []
     near = overlap if embedder is None else _Cosine(items, embedder)
     return [
         near(one.answer, one.gold) > max(near(one.answer, text) for text in one.distractors)
