@@ -134,8 +134,8 @@ class Policy:
             rules,
             named,
             kept,
-            one.purpose or says.get("purpose"),
-            one.sensitivity or says.get("sensitivity") or usual,
+            says.get("purpose") if one.purpose is None else one.purpose,
+            (says.get("sensitivity") or usual) if one.sensitivity is None else one.sensitivity,
             one.basis or says.get("basis"),
         )
 
