@@ -78,7 +78,7 @@ def write(memory: Exporter, path: Path, origin: str, several: Iterable[Known]) -
         head = {"format": FORMAT, "origin": origin, "workspace": memory.id}
         stream.write(json.dumps(head) + "\n")
         for one in (known for known in several if policy.may_export(known.governed)):
-            line = _plain_record(one.record)
+            line = record_json(one.record)
             line["context"] = memory.context_of(one.record.id)
             line["governed"] = one.governed.to_json()
             stream.write(json.dumps(line) + "\n")
@@ -96,7 +96,8 @@ def _written(path: Path) -> Iterator[IO[str]]:
         yield stream
 
 
-def _plain_record(record: Record) -> dict[str, Any]:
+def record_json(record: Record) -> dict[str, Any]:
+    """Return every field of a record as JSON values: times in ISO 8601, the payload in base64."""
     return {one.name: _plain(getattr(record, one.name)) for one in fields(record)}
 
 

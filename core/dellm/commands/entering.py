@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from dellm.commands.session import DONE, Session, command
-from dellm.commands.showing import record_json, records_table, table
+from dellm.commands.showing import records_table, table
+from dellm.portable import record_json
 
 Id = Annotated[int, typer.Argument(help="The id of a record that waits.")]
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dellm.commands.session import DONE, NOTHING, Session, command
-from dellm.commands.showing import record_json
+from dellm.portable import record_json
 
 
 def register(app: typer.Typer) -> None:

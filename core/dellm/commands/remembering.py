@@ -13,10 +13,11 @@ import typer
 
 from dellm.commands.selecting import given, numbers
 from dellm.commands.session import DONE, NOTHING, Session, command
-from dellm.commands.showing import one_line, record_json, records_table, table
+from dellm.commands.showing import one_line, records_table, table
 from dellm.context import prompt as prompt_of
 from dellm.errors import InvalidInput
 from dellm.memory import Memory
+from dellm.portable import record_json
 
 
 def register(app: typer.Typer) -> None:

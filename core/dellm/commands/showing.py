@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from datetime import datetime
-from enum import Enum
-from typing import TYPE_CHECKING, Any
-
-from dellm.records import Record
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from dellm.records import Record
 
 LINE = 200  # characters of a record that a table shows
 
@@ -28,21 +24,6 @@ def one_line(text: str, most: int = LINE) -> str:
     """Return the beginning of a text on one line, escaped."""
     flat = " ".join(text.split())
     return shown(flat if len(flat) <= most else flat[: most - 1] + "…")
-
-
-def record_json(record: Record) -> dict[str, Any]:
-    """Return every field of a record as JSON values: times in ISO 8601, the payload in base64."""
-    return {field.name: _plain(getattr(record, field.name)) for field in fields(record)}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, Enum):
-        return value.name.lower()
-    return value
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
